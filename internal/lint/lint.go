@@ -1,0 +1,2 @@
+// Package lint holds the house rules that a test keeps: import layers, package comments, sizes.
+package lint

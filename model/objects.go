@@ -1,0 +1,267 @@
+package model
+
+import "time"
+
+// Label is one name–value pair of an item as PromQL sees it.
+type Label struct{ Name, Value string }
+
+// Labels are sorted by name, without duplicates.
+type Labels []Label
+
+// Get returns the value of a label, or "".
+func (ls Labels) Get(name string) string {
+	for _, l := range ls {
+		if l.Name == name {
+			return l.Value
+		}
+	}
+	return ""
+}
+
+// Tag is a Zabbix tag; names may repeat.
+type Tag struct{ Name, Value string }
+
+// Macro is a user macro: Name with its braces and context, "{$CPU.MAX}" or "{$CPU.MAX:\"a\"}".
+type Macro struct {
+	Name, Value string
+	// Secret macros are never shown or exported.
+	Secret bool
+}
+
+// Host is something monitored.
+type Host struct {
+	ID HostID
+	// Host is the technical name that agents and senders use; unique.
+	Host string
+	// Name is the visible name; equals Host when not set.
+	Name      string
+	UUID      string
+	Enabled   bool
+	Groups    []string
+	Templates []TemplateID
+	Tags      []Tag
+	Macros    []Macro
+	// Metadata is what an auto-registered agent said of itself.
+	Metadata string
+	// Revision rises with every change that an agent or proxy must learn of.
+	Revision uint64
+}
+
+// ItemKind says where an item's definition comes from.
+type ItemKind uint8
+
+// The kinds of items.
+const (
+	Configured ItemKind = iota // a row of confdb
+	Declared                   // made on first sight; lives in the catalog only
+)
+
+// ItemType says how an item's values are collected. The numbers are Zabbix's.
+type ItemType uint8
+
+// The item types.
+const (
+	PassiveAgent ItemType = 0
+	Trapper      ItemType = 2
+	SimpleCheck  ItemType = 3
+	Internal     ItemType = 5
+	ActiveAgent  ItemType = 7
+	External     ItemType = 10
+	Database     ItemType = 11
+	IPMI         ItemType = 12
+	SSH          ItemType = 13
+	Telnet       ItemType = 14
+	Calculated   ItemType = 15
+	JMX          ItemType = 16
+	SNMPTrap     ItemType = 17
+	Dependent    ItemType = 18
+	HTTPAgent    ItemType = 19
+	SNMPAgent    ItemType = 20
+	Script       ItemType = 21
+)
+
+// Item is one thing measured on a host.
+type Item struct {
+	ID     ItemID
+	HostID HostID
+	Kind   ItemKind
+	Type   ItemType
+	UUID   string
+	// Key is the item key with its parameters, macros expanded.
+	Key string
+	// Name is for people; for declared items from metrics the metric name.
+	Name        string
+	Description string
+	ValueType   ValueType
+	Units       string
+	// Delay is the interval text as configured ("1m", "10s;…"); Interval its simple part, zero for trapper items.
+	Delay    string
+	Interval time.Duration
+	// History and Trends are how long values and trends are kept; zero keeps none.
+	History, Trends time.Duration
+	Enabled         bool
+	Steps           []Step
+	Tags            []Tag
+	// Labels are what PromQL sees besides host and key: tags, discovery macros, labels of a declared item.
+	Labels Labels
+	// TemplateID is the template that the item was inherited from; zero for the host's own.
+	TemplateID TemplateID
+}
+
+// StepType is a preprocessing step. The numbers are Zabbix's.
+type StepType uint8
+
+// The preprocessing steps.
+const (
+	StepMultiplier        StepType = 1
+	StepRightTrim         StepType = 2
+	StepLeftTrim          StepType = 3
+	StepTrim              StepType = 4
+	StepRegex             StepType = 5
+	StepBoolToDecimal     StepType = 6
+	StepOctalToDecimal    StepType = 7
+	StepHexToDecimal      StepType = 8
+	StepSimpleChange      StepType = 9
+	StepChangePerSecond   StepType = 10
+	StepXMLPath           StepType = 11
+	StepJSONPath          StepType = 12
+	StepInRange           StepType = 13
+	StepMatchesRegex      StepType = 14
+	StepNotMatchesRegex   StepType = 15
+	StepCheckJSONError    StepType = 16
+	StepCheckXMLError     StepType = 17
+	StepCheckRegexError   StepType = 18
+	StepDiscardUnchanged  StepType = 19
+	StepDiscardHeartbeat  StepType = 20
+	StepJavaScript        StepType = 21
+	StepPrometheusPattern StepType = 22
+	StepPrometheusToJSON  StepType = 23
+	StepCSVToJSON         StepType = 24
+	StepReplace           StepType = 25
+	StepCheckUnsupported  StepType = 26
+	StepXMLToJSON         StepType = 27
+	StepSNMPWalkValue     StepType = 28
+	StepSNMPWalkToJSON    StepType = 29
+	StepSNMPGetValue      StepType = 30
+)
+
+// OnFail says what happens when a step fails.
+type OnFail uint8
+
+// The on-fail actions. The numbers are Zabbix's.
+const (
+	FailUnsupported OnFail = iota
+	FailDiscard
+	FailSetValue
+	FailSetError
+)
+
+// Step is one preprocessing step of an item.
+type Step struct {
+	Type StepType
+	// Params are the step's parameters in Zabbix's order, macros expanded.
+	Params []string
+	OnFail OnFail
+	// FailValue is the value or error text for FailSetValue and FailSetError.
+	FailValue string
+}
+
+// Severity of a trigger or problem. The numbers are Zabbix's.
+type Severity uint8
+
+// The severities.
+const (
+	NotClassified Severity = iota
+	Information
+	Warning
+	Average
+	High
+	Disaster
+)
+
+// String returns the severity's name in lower case.
+func (s Severity) String() string {
+	switch s {
+	case Information:
+		return "information"
+	case Warning:
+		return "warning"
+	case Average:
+		return "average"
+	case High:
+		return "high"
+	case Disaster:
+		return "disaster"
+	}
+	return "not classified"
+}
+
+// RecoveryMode says how a trigger goes back to OK. The numbers are Zabbix's.
+type RecoveryMode uint8
+
+// The recovery modes.
+const (
+	RecoverByExpression RecoveryMode = iota
+	RecoverByRecoveryExpression
+	RecoverNever
+)
+
+// Trigger is an expression over items with a state OK or PROBLEM.
+type Trigger struct {
+	ID   TriggerID
+	UUID string
+	// HostID is the host that the trigger is shown under: the first in its expression.
+	HostID HostID
+	// Name, EventName and OpData may hold macros that are expanded when an event is recorded.
+	Name, EventName, OpData string
+	// Expression and Recovery are in Zabbix's syntax, user macros expanded.
+	Expression, Recovery string
+	RecoveryMode         RecoveryMode
+	Severity             Severity
+	Enabled              bool
+	// MultipleEvents makes every evaluation to true a new problem.
+	MultipleEvents bool
+	ManualClose    bool
+	Tags           []Tag
+	Comments, URL  string
+	// DependsOn are triggers that, while in PROBLEM, keep this one quiet.
+	DependsOn  []TriggerID
+	TemplateID TemplateID
+}
+
+// Event is a state change of a trigger.
+type Event struct {
+	ID        EventID
+	TriggerID TriggerID
+	HostID    HostID
+	// At is the time of the value that caused it, Unix nanoseconds.
+	At int64
+	// Problem is true for OK → PROBLEM and false for the recovery.
+	Problem  bool
+	Severity Severity
+	Name     string
+	OpData   string
+	Tags     []Tag
+	// ProblemID is, for a recovery, the event that it closes.
+	ProblemID EventID
+}
+
+// Problem is an event that is, or was until RecoveredAt, open.
+type Problem struct {
+	Event
+	// RecoveredAt is zero while the problem is open.
+	RecoveredAt  int64
+	Acknowledged bool
+}
+
+// TriggerState is the last known state of a trigger.
+type TriggerState struct {
+	TriggerID TriggerID
+	Problem   bool
+	// Error is why the state is unknown; empty when it is known.
+	Error string
+	// ChangedAt is the time of the last state change, Unix nanoseconds; zero for none.
+	ChangedAt int64
+	// OpenProblem is the event of the problem that is open; zero for none.
+	OpenProblem EventID
+}
