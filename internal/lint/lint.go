@@ -1,2 +1,3 @@
-// Package lint holds the house rules that a test keeps: import layers, package comments, sizes.
+// Package lint holds the house rules that its tests keep: import layers, package comments, documented names, sizes.
+// layers.txt is the list of layers.
 package lint

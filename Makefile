@@ -1,0 +1,52 @@
+# make run    builds everything and starts server and agent on this machine
+# make test   all checks and tests
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+
+BIN        := bin/tidemark
+GOFUMPT    := mvdan.cc/gofumpt@v0.9.2
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+PAGE_SOURCES := $(shell find web/app/src web/app/public -type f 2>/dev/null) web/app/index.html web/app/package-lock.json web/app/vite.config.ts
+
+export CGO_ENABLED ?= 0
+
+.PHONY: build run test page lint unit system soak bench clean $(BIN)
+
+build: page $(BIN)
+
+$(BIN):
+	go build -trimpath -ldflags "-s -w" -o $@ ./cmd/tidemark
+
+# The page is built only when one of its sources is newer than the result.
+page: web/dist/index.html
+
+web/app/node_modules/.package-lock.json: web/app/package.json web/app/package-lock.json
+	cd web/app && npm ci --no-audit --no-fund --loglevel=error
+
+web/dist/index.html: web/app/node_modules/.package-lock.json $(PAGE_SOURCES)
+	cd web/app && npm run --silent build
+
+run: build
+	$(BIN) up
+
+test: lint unit system
+
+lint: page
+	@out=$$(go run $(GOFUMPT) -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofumpt-clean:"; echo "$$out"; exit 1; fi
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	cd web/app && npm run --silent check
+
+# Unit tests run with the race detector, which needs cgo; the binary that is shipped does not.
+unit: page
+	CGO_ENABLED=1 go test -race -timeout 25m $$(go list ./... | grep -v '^tidemark/test/')
+	cd web/app && npm test --silent
+
+# Tests of the whole binary: real agents, kill -9, the page in a browser. They install the peers that they need.
+system: build
+	bash test/compat/install.sh
+	bash test/e2e/install.sh
+	TIDEMARK_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 25m ./test/...
+
+clean:
+	rm -rf bin web/dist/assets web/dist/index.html

@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// usageError is a call that cannot be carried out as it was written; it exits with 2.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// usagef makes a usageError.
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// fail prints the error and returns the exit code.
+func fail(stderr io.Writer, err error) int {
+	fmt.Fprintf(stderr, "tidemark: %v\n", err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		return 2
+	}
+	return 1
+}
