@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 BIN        := bin/tidemark
-GOFUMPT    := mvdan.cc/gofumpt@v0.9.2
+GOFUMPT    := mvdan.cc/gofumpt@v0.12.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PAGE_SOURCES := $(shell find web/app/src web/app/public -type f 2>/dev/null) web/app/index.html web/app/package-lock.json web/app/vite.config.ts
 
