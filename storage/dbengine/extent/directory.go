@@ -210,7 +210,9 @@ func (d *Directory) Identity() Identity { return d.id }
 func (d *Directory) Codec() Codec { return d.head.codec }
 
 // PayloadBytes returns the size of the payload before compression, and as stored.
-func (d *Directory) PayloadBytes() (plain, stored int) { return int(d.head.payload), int(d.head.stored) }
+func (d *Directory) PayloadBytes() (plain, stored int) {
+	return int(d.head.payload), int(d.head.stored)
+}
 
 // Len returns the number of pages.
 func (d *Directory) Len() int { return len(d.rows) }

@@ -1,0 +1,219 @@
+package page
+
+import "encoding/binary"
+
+// fields reads the varints of a scheme's header.
+type fields struct {
+	rest []byte
+	bad  bool
+}
+
+// signed returns the next zigzag varint, as the 64 bits it stands for.
+func (f *fields) signed() uint64 {
+	x, k := binary.Varint(f.rest)
+	return uint64(x) &^ f.take(k)
+}
+
+// unsigned returns the next uvarint.
+func (f *fields) unsigned() uint64 {
+	x, k := binary.Uvarint(f.rest)
+	return x &^ f.take(k)
+}
+
+// take moves past k bytes and returns zero; or all ones if there was no varint.
+func (f *fields) take(k int) uint64 {
+	if k <= 0 {
+		f.bad = true
+		return ^uint64(0)
+	}
+	f.rest = f.rest[k:]
+	return 0
+}
+
+// end says whether the header was whole and nothing follows it.
+func (f *fields) end() error {
+	if f.bad {
+		return corrupt("a header cut off")
+	}
+	if len(f.rest) > 0 {
+		return corrupt("%d bytes after the end", len(f.rest))
+	}
+	return nil
+}
+
+func (c *coder) decodeUints(dst []uint64, b []byte) error { return c.decode(dst, b, rankUnit) }
+
+// decode fills dst, which is not empty, from the integer column b. Schemes below rank r are refused.
+func (c *coder) decode(dst []uint64, b []byte, r rank) error {
+	if len(b) == 0 {
+		return corrupt("no bytes for %d values", len(dst))
+	}
+	f := fields{rest: b[1:]}
+	switch scheme := b[0]; scheme {
+	case schemeRaw:
+		return decodeRaw(dst, b[1:])
+	case schemeConstant:
+		x := f.signed()
+		for i := range dst {
+			dst[i] = x
+		}
+		return f.end()
+	case schemeLinear:
+		x, step := f.signed(), f.signed()
+		for i := range dst {
+			dst[i] = x
+			x += step
+		}
+		return f.end()
+	case schemeFOR, schemeDeltaFOR, schemeDelta, schemeDouble, schemeLine:
+		return decodePacked(dst, scheme, f)
+	case schemeDict:
+		if r <= rankDict {
+			return c.decodeDict(dst, b[1:])
+		}
+	case schemeRuns:
+		if r <= rankRuns {
+			return c.decodeRuns(dst, f)
+		}
+	case schemeSlopes:
+		if r <= rankSlopes {
+			return c.decodeSlopes(dst, f)
+		}
+	case schemeUnit:
+		if r <= rankUnit {
+			return c.decodeUnit(dst, f)
+		}
+	}
+	return corrupt("scheme %d where an integer column of rank %d was expected", b[0], r)
+}
+
+func decodeRaw(dst []uint64, b []byte) error {
+	if len(b) != 8*len(dst) {
+		return corrupt("%d bytes for %d raw values", len(b), len(dst))
+	}
+	for i := range dst {
+		dst[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return nil
+}
+
+// decodePacked fills dst from a scheme over one stream.
+func decodePacked(dst []uint64, scheme byte, f fields) error {
+	start := f.signed()
+	var step, base uint64
+	switch scheme {
+	case schemeFOR:
+		base = start
+	case schemeDeltaFOR:
+		base = f.signed()
+	case schemeDouble:
+		step = f.signed()
+	case schemeLine:
+		step, base = f.signed(), f.signed()
+	}
+	if f.bad {
+		return f.end()
+	}
+	var err error
+	if f.rest, err = readStream(dst, f.rest, base); err != nil {
+		return err
+	}
+	switch scheme {
+	case schemeDeltaFOR:
+		for i, d := range dst {
+			start += d
+			dst[i] = start
+		}
+	case schemeDelta:
+		for i, d := range dst {
+			start += unzigzag(d)
+			dst[i] = start
+		}
+	case schemeDouble:
+		for i, d := range dst {
+			step += unzigzag(d)
+			start += step
+			dst[i] = start
+		}
+	case schemeLine:
+		for i, d := range dst {
+			dst[i] = start + d
+			start += step
+		}
+	}
+	return f.end()
+}
+
+// decodeRuns is encodeRuns' inverse.
+func (c *coder) decodeRuns(dst []uint64, f fields) error {
+	count := f.unsigned()
+	if f.bad || count == 0 || count > uint64(len(dst)) {
+		return corrupt("%d runs for %d values", count, len(dst))
+	}
+	first, second, err := cut(f.rest)
+	if err != nil {
+		return err
+	}
+	l := &c.levels[rankRuns]
+	l.outer, l.inner = resize(l.outer, int(count)), resize(l.inner, int(count))
+	if err := c.decode(l.outer, first, rankDict); err != nil {
+		return err
+	}
+	if err := c.decode(l.inner, second, rankDict); err != nil {
+		return err
+	}
+	lengths := l.inner[:len(l.outer)]
+	for k, x := range l.outer {
+		length := lengths[k]
+		if length >= uint64(len(dst)) {
+			return corrupt("run %d of %d is longer than what is left, %d values", k, count, len(dst))
+		}
+		// Most runs are short: eight stores without a branch are quicker than a loop that the CPU cannot foresee.
+		if len(dst) >= 8 {
+			d := (*[8]uint64)(dst)
+			d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7] = x, x, x, x, x, x, x, x
+		}
+		if length >= 8 || len(dst) < 8 {
+			run := dst[:length+1]
+			for i := range run {
+				run[i] = x
+			}
+		}
+		dst = dst[length+1:]
+	}
+	if len(dst) > 0 {
+		return corrupt("the runs end %d values early", len(dst))
+	}
+	return nil
+}
+
+// decodeSlopes is encodeSlopes' inverse.
+func (c *coder) decodeSlopes(dst []uint64, f fields) error {
+	start := f.signed()
+	if f.bad {
+		return f.end()
+	}
+	if err := c.decode(dst, f.rest, rankRuns); err != nil {
+		return err
+	}
+	for i, d := range dst {
+		start += d
+		dst[i] = start
+	}
+	return nil
+}
+
+// decodeUnit is encodeUnit's inverse.
+func (c *coder) decodeUnit(dst []uint64, f fields) error {
+	unit, start := f.unsigned(), f.signed()
+	if f.bad {
+		return f.end()
+	}
+	if err := c.decode(dst, f.rest, rankSlopes); err != nil {
+		return err
+	}
+	for i, x := range dst {
+		dst[i] = start + x*unit
+	}
+	return nil
+}

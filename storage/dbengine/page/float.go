@@ -1,0 +1,270 @@
+package page
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// maxExponent bounds decimal exponents: powers of ten up to here are exact as floats.
+const maxExponent = 22
+
+// powers are the powers of ten, inverses their correctly rounded inverses.
+var (
+	powers   = [maxExponent + 1]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+	inverses = [maxExponent + 1]float64{1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-18, 1e-19, 1e-20, 1e-21, 1e-22}
+)
+
+// splitBits are the sizes of the low part that are tried for floats that are no decimals: all of the mantissa, or what a few
+// leading bits in common leave of it.
+var splitBits = [...]int{52, 48, 44}
+
+// encodeFloats appends the shortest column of floats given as bits.
+func (c *coder) encodeFloats(dst []byte, v []uint64) []byte {
+	mark := len(dst)
+	exponent, decimal := guessExponent(v)
+	if decimal {
+		dst = c.encodeDecimal(dst, v, exponent)
+		if size := len(dst) - mark; size > 0 && size < 6*len(v) {
+			return shorter(dst, mark, v)
+		}
+	}
+	at := len(dst)
+	dst = c.encodeOrdered(dst, v)
+	dst = keepShorter(dst, mark, at)
+	if len(v) >= 32 && len(dst)-mark > 4*len(v) {
+		for _, low := range splitBits {
+			at = len(dst)
+			dst = c.encodeSplit(dst, v, low)
+			dst = keepShorter(dst, mark, at)
+		}
+	}
+	return shorter(dst, mark, v)
+}
+
+// guessExponent returns the exponent that makes a sample of the values integers, and whether that is worth trying.
+func guessExponent(v []uint64) (exponent int, ok bool) {
+	const sample = 32
+	step := max(1, len(v)/sample)
+	seen, decimals := 0, 0
+	for i := 0; i < len(v); i += step {
+		x := math.Float64frombits(v[i])
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			continue
+		}
+		seen++
+		for e := exponent; e <= maxExponent; e++ {
+			if _, exact := toDecimal(x, e); exact {
+				exponent = e
+				decimals++
+				break
+			}
+			if e == 17 {
+				break
+			}
+		}
+	}
+	return exponent, 4*decimals >= 3*seen
+}
+
+// toDecimal returns the integer that fromDecimal turns into x again bit for bit, and whether there is one.
+func toDecimal(x float64, e int) (int64, bool) {
+	m := x * powers[e]
+	if !(math.Abs(m) < 1<<62) {
+		return 0, false
+	}
+	k := int64(math.RoundToEven(m))
+	return k, math.Float64bits(fromDecimal(k, powers[e], inverses[e])) == math.Float64bits(x)
+}
+
+// fromDecimal returns m / power, correctly rounded. One step of Newton's method with fused multiply-add mends the
+// product with the rounded inverse and is quicker than a division.
+func fromDecimal(m int64, power, inverse float64) float64 {
+	x := float64(m)
+	q := x * inverse
+	return math.FMA(math.FMA(-q, power, x), inverse, q)
+}
+
+// encodeDecimal appends floats as integers times a power of ten, or nothing if too few of them are.
+func (c *coder) encodeDecimal(dst []byte, v []uint64, e int) []byte {
+	l := &c.levels[rankFloat]
+	c.bits = resize(c.bits, len(v))
+	l.outer, l.inner = l.outer[:0], l.inner[:0]
+	before := uint64(0)
+	for i, x := range v {
+		k, exact := toDecimal(math.Float64frombits(x), e)
+		if exact {
+			before = uint64(k)
+		} else {
+			l.outer = append(l.outer, uint64(i))
+			l.inner = append(l.inner, x)
+			if len(l.outer) > 16 && len(l.outer) > i/2 && i > 128 {
+				return dst
+			}
+		}
+		c.bits[i] = before
+	}
+	if len(l.outer) == 0 {
+		dst = append(dst, schemeDecimal, byte(e))
+		return c.encode(dst, c.bits, rankUnit)
+	}
+	if len(l.outer) == len(v) {
+		return dst
+	}
+	if l.outer[0] == 0 {
+		// The exceptions at the start take the first decimal, so that they cost no jump.
+		i := 0
+		for i < len(l.outer) && l.outer[i] == uint64(i) {
+			i++
+		}
+		for j := range i {
+			c.bits[j] = c.bits[i]
+		}
+	}
+	dst = binary.AppendUvarint(append(dst, schemePatched, byte(e)), uint64(len(l.outer)))
+	dst = c.encodeSized(dst, l.outer, rankSlopes)
+	dst = c.encodeSized(dst, l.inner, rankSlopes)
+	return c.encode(dst, c.bits, rankUnit)
+}
+
+// encodeOrdered appends floats by the column of their bits, in a form that rises with the value.
+func (c *coder) encodeOrdered(dst []byte, v []uint64) []byte {
+	c.bits = resize(c.bits, len(v))
+	for i, x := range v {
+		c.bits[i] = x ^ uint64(int64(x)>>63)>>1
+	}
+	return c.encode(append(dst, schemeOrdered), c.bits, rankUnit)
+}
+
+// encodeSplit appends floats as a column of the bits above low, and a stream of those below.
+func (c *coder) encodeSplit(dst []byte, v []uint64, low int) []byte {
+	l := &c.levels[rankFloat]
+	c.bits = resize(c.bits, len(v))
+	l.work = resize(l.work, len(v))
+	l.widths = resize(l.widths, blocksOf(len(v)))
+	mask := uint64(1)<<low - 1
+	for i, x := range v {
+		c.bits[i] = x >> low
+		l.work[i] = x & mask
+	}
+	dst = append(dst, schemeSplit, byte(low))
+	dst = c.encodeSized(dst, c.bits, rankRuns)
+	planStream(l.widths, l.work)
+	return appendStream(dst, l.work, l.widths)
+}
+
+// decodeFloats fills dst, which is not empty, with the bits of floats.
+func (c *coder) decodeFloats(dst []uint64, b []byte) error {
+	if len(b) == 0 {
+		return corrupt("no bytes for %d values", len(dst))
+	}
+	switch b[0] {
+	case schemeDecimal:
+		return c.decodeDecimal(dst, b[1:])
+	case schemePatched:
+		return c.decodePatched(dst, b[1:])
+	case schemeOrdered:
+		if err := c.decode(dst, b[1:], rankUnit); err != nil {
+			return err
+		}
+		for i, x := range dst {
+			dst[i] = x ^ uint64(int64(x)>>63)>>1
+		}
+		return nil
+	case schemeSplit:
+		return c.decodeSplit(dst, b[1:])
+	case schemeRaw:
+		return decodeRaw(dst, b[1:])
+	}
+	return corrupt("scheme %d where a column of floats was expected", b[0])
+}
+
+func (c *coder) decodeDecimal(dst []uint64, b []byte) error {
+	if len(b) == 0 || b[0] > maxExponent {
+		return corrupt("a decimal exponent above %d", maxExponent)
+	}
+	return c.decodeScaled(dst, b[0], b[1:])
+}
+
+// decodeScaled fills dst with the integers of column b divided by a power of ten.
+func (c *coder) decodeScaled(dst []uint64, exponent byte, b []byte) error {
+	if err := c.decode(dst, b, rankUnit); err != nil {
+		return err
+	}
+	power, inverse := powers[exponent], inverses[exponent]
+	if exponent == 0 {
+		for i, x := range dst {
+			dst[i] = math.Float64bits(float64(int64(x)))
+		}
+		return nil
+	}
+	for i, x := range dst {
+		dst[i] = math.Float64bits(fromDecimal(int64(x), power, inverse))
+	}
+	return nil
+}
+
+func (c *coder) decodePatched(dst []uint64, b []byte) error {
+	if len(b) == 0 || b[0] > maxExponent {
+		return corrupt("a decimal exponent above %d", maxExponent)
+	}
+	exponent := b[0]
+	count, k := binary.Uvarint(b[1:])
+	if k <= 0 || count == 0 || count > uint64(len(dst)) {
+		return corrupt("%d exceptions for %d values", count, len(dst))
+	}
+	first, rest, err := cut(b[1+k:])
+	if err != nil {
+		return err
+	}
+	second, rest, err := cut(rest)
+	if err != nil {
+		return err
+	}
+	l := &c.levels[rankFloat]
+	l.outer, l.inner = resize(l.outer, int(count)), resize(l.inner, int(count))
+	if err := c.decode(l.outer, first, rankSlopes); err != nil {
+		return err
+	}
+	if err := c.decode(l.inner, second, rankSlopes); err != nil {
+		return err
+	}
+	if err := c.decodeScaled(dst, exponent, rest); err != nil {
+		return err
+	}
+	for i, at := range l.outer {
+		if at >= uint64(len(dst)) {
+			return corrupt("an exception at %d of %d values", at, len(dst))
+		}
+		dst[at] = l.inner[i]
+	}
+	return nil
+}
+
+func (c *coder) decodeSplit(dst []uint64, b []byte) error {
+	if len(b) == 0 || b[0] == 0 || b[0] > 63 {
+		return corrupt("a split without 1 to 63 low bits")
+	}
+	low := int(b[0])
+	first, rest, err := cut(b[1:])
+	if err != nil {
+		return err
+	}
+	c.bits = resize(c.bits, len(dst))
+	if err := c.decode(c.bits, first, rankRuns); err != nil {
+		return err
+	}
+	if rest, err = readStream(dst, rest, 0); err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return corrupt("%d bytes after the end", len(rest))
+	}
+	for i, high := range c.bits {
+		if bits.Len64(dst[i]) > low || bits.Len64(high) > 64-low {
+			return corrupt("a value wider than its part of a split at %d", low)
+		}
+		dst[i] |= high << low
+	}
+	return nil
+}

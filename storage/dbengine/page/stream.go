@@ -1,0 +1,239 @@
+package page
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// A stream is a run of numbers in blocks of 64, each block as wide as most of its numbers need:
+//
+//	width bytes, one a block │ block │ block │ …
+//	block: numbers, width bits each, lowest bit first │ if bit 7 of the width byte is set: exceptions
+//	exceptions: count │ positions, a byte each │ for each the bits above width, as a uvarint
+//
+// The last block may be short; it is padded to a whole byte.
+
+const (
+	blockValues = 64
+	// maxExceptions bounds the patched values of a block, so that patching stays cheaper than unpacking.
+	maxExceptions = 16
+	// patched marks a width byte whose block has exceptions.
+	patched = 0x80
+)
+
+// blocksOf returns the number of blocks of n values.
+func blocksOf(n int) int { return (n + blockValues - 1) / blockValues }
+
+// planStream sets widths to the cheapest width byte of each block of v, and returns the size of the stream.
+func planStream(widths []byte, v []uint64) int {
+	size := blocksOf(len(v))
+	for k := range widths {
+		var h [65]uint8
+		block := v[k*blockValues:]
+		if len(block) >= blockValues {
+			for _, x := range (*[blockValues]uint64)(block) {
+				h[bits.Len64(x)]++
+			}
+			block = block[:blockValues]
+		} else {
+			for _, x := range block {
+				h[bits.Len64(x)]++
+			}
+		}
+		w, cost := planBlock(&h, len(block))
+		widths[k] = w
+		size += cost
+	}
+	return size
+}
+
+// planBlock returns the cheapest width byte for count values whose lengths in bits h counts, and the block's size.
+func planBlock(h *[65]uint8, count int) (width byte, size int) {
+	w := 64
+	for h[w] == 0 && w > 0 {
+		w--
+	}
+	width, size = byte(w), (count*w+7)/8
+	var over [maxExceptions]int // lengths of the exceptions
+	exceptions := 0
+	for w > 0 {
+		c := int(h[w])
+		if exceptions+c > maxExceptions {
+			break
+		}
+		for range c {
+			over[exceptions] = w
+			exceptions++
+		}
+		w--
+		cost := (count*w+7)/8 + 1 + exceptions
+		if cost >= size {
+			// Exceptions only grow; no narrower width is cheaper once they alone cost more.
+			if 1+2*exceptions >= size {
+				break
+			}
+			continue
+		}
+		for _, length := range over[:exceptions] {
+			cost += (length - w + 6) / 7
+		}
+		if cost < size {
+			width, size = byte(w)|patched, cost
+		}
+	}
+	return width, size
+}
+
+// appendStream appends the stream of v with the widths that planStream chose.
+func appendStream(dst []byte, v []uint64, widths []byte) []byte {
+	dst = append(dst, widths...)
+	var block [blockValues]uint64
+	for k, wb := range widths {
+		rest := v[k*blockValues:]
+		count := min(len(rest), blockValues)
+		w := int(wb &^ patched)
+		at := len(dst)
+		dst = grow(dst, 8*w+8)
+		source := &block
+		if wb&patched == 0 && count == blockValues {
+			source = (*[blockValues]uint64)(rest)
+		} else {
+			mask := uint64(1)<<w - 1
+			if w == 64 {
+				mask = ^uint64(0)
+			}
+			for i, x := range rest[:count] {
+				block[i] = x & mask
+			}
+			clear(block[count:])
+		}
+		packers[w](dst[at:], source)
+		dst = dst[:at+(count*w+7)/8]
+		if wb&patched != 0 {
+			dst = appendExceptions(dst, rest[:count], w)
+		}
+	}
+	return dst
+}
+
+// appendExceptions appends the values of block that are wider than w.
+func appendExceptions(dst []byte, block []uint64, w int) []byte {
+	at := len(dst)
+	dst = append(dst, 0)
+	for i, x := range block {
+		if x>>w != 0 {
+			dst = append(dst, byte(i))
+		}
+	}
+	count := len(dst) - at - 1
+	dst[at] = byte(count)
+	for i := range count {
+		dst = binary.AppendUvarint(dst, block[dst[at+1+i]]>>w)
+	}
+	return dst
+}
+
+// grow makes dst longer by n bytes of any content.
+func grow(dst []byte, n int) []byte {
+	if cap(dst)-len(dst) < n {
+		bigger := make([]byte, len(dst), 2*cap(dst)+n+64)
+		copy(bigger, dst)
+		dst = bigger
+	}
+	return dst[:len(dst)+n]
+}
+
+// readStream reads len(dst) numbers from the front of b, adds base to each, and returns what follows them.
+func readStream(dst []uint64, b []byte, base uint64) ([]byte, error) {
+	blocks := blocksOf(len(dst))
+	if len(b) < blocks {
+		return nil, corrupt("%d bytes of widths for %d blocks", len(b), blocks)
+	}
+	widths := b[:blocks]
+	b = b[blocks:]
+	for len(dst) >= blockValues {
+		wb := widths[0]
+		widths = widths[1:]
+		w := int(wb &^ patched)
+		if w > 64 {
+			return nil, corrupt("a block %d bits wide, expected at most 64", w)
+		}
+		if len(b) < 8*w {
+			return nil, corrupt("a block cut off at %d of %d bytes", len(b), 8*w)
+		}
+		block := (*[blockValues]uint64)(dst)
+		unpackers[w](block, b, base)
+		b = b[8*w:]
+		if wb&patched != 0 {
+			var err error
+			if b, err = patch(block, blockValues, b, w); err != nil {
+				return nil, err
+			}
+		}
+		dst = dst[blockValues:]
+	}
+	if len(dst) == 0 {
+		return b, nil
+	}
+	return readShort(dst, b, widths[0], base)
+}
+
+// readShort reads a last block of less than 64 values.
+func readShort(dst []uint64, b []byte, wb byte, base uint64) ([]byte, error) {
+	w := int(wb &^ patched)
+	if w > 64 {
+		return nil, corrupt("a block %d bits wide, expected at most 64", w)
+	}
+	size := (len(dst)*w + 7) / 8
+	if len(b) < size {
+		return nil, corrupt("a block cut off at %d of %d bytes", len(b), size)
+	}
+	var block [blockValues]uint64
+	if len(b) >= 8*w {
+		unpackers[w](&block, b, base)
+	} else {
+		var padded [8 * blockValues]byte
+		copy(padded[:], b)
+		unpackers[w](&block, padded[:], base)
+	}
+	b = b[size:]
+	if wb&patched != 0 {
+		var err error
+		if b, err = patch(&block, len(dst), b, w); err != nil {
+			return nil, err
+		}
+	}
+	copy(dst, block[:])
+	return b, nil
+}
+
+// patch adds the exceptions at the front of b to the first count values of a block, and returns what follows them.
+func patch(block *[blockValues]uint64, count int, b []byte, w int) ([]byte, error) {
+	if len(b) == 0 {
+		return nil, corrupt("exceptions cut off")
+	}
+	exceptions := int(b[0])
+	if exceptions == 0 || exceptions > count || len(b) <= exceptions || w == 64 {
+		return nil, corrupt("%d exceptions in a block of %d values of %d bits", exceptions, count, w)
+	}
+	positions := b[1 : 1+exceptions]
+	b = b[1+exceptions:]
+	for _, p := range positions {
+		if int(p) >= count {
+			return nil, corrupt("an exception at %d of %d values", p, count)
+		}
+		var high uint64
+		if len(b) > 0 && b[0] < 0x80 {
+			high = uint64(b[0])
+			b = b[1:]
+		} else {
+			var k int
+			if high, k = binary.Uvarint(b); k <= 0 {
+				return nil, corrupt("an exception cut off")
+			}
+			b = b[k:]
+		}
+		block[p&(blockValues-1)] += high << w
+	}
+	return b, nil
+}

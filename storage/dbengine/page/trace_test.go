@@ -1,0 +1,186 @@
+package page
+
+import (
+	"bufio"
+	"compress/gzip"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// traceColumn is one column of the recorded trace.
+type traceColumn struct {
+	float bool
+	v     []uint64
+}
+
+func (c *traceColumn) varies() bool { return slices.Min(c.v) != slices.Max(c.v) }
+
+func (c *traceColumn) append(dst []byte) []byte {
+	if c.float {
+		return AppendFloats(dst, c.v)
+	}
+	return AppendUints(dst, c.v)
+}
+
+func (c *traceColumn) decode(dst []uint64, b []byte) ([]uint64, error) {
+	if c.float {
+		return DecodeFloats(dst, b, len(c.v))
+	}
+	return DecodeUints(dst, b, len(c.v))
+}
+
+// readTrace reads 1,024 seconds of the numbers under /proc of a small busy Linux machine. One line a column: u for
+// counters and gauges as integers, the first value and then the deltas; f for decimals. An empty field is no change, *N that many of them.
+func readTrace(t testing.TB) []traceColumn {
+	t.Helper()
+	file, err := os.Open("testdata/proc-1024x3889.txt.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trace []traceColumn
+	lines := bufio.NewScanner(z)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		c := traceColumn{float: lines.Text()[0] == 'f'}
+		last := uint64(0)
+		for _, field := range strings.Split(lines.Text()[1:], ",") {
+			repeat := 1
+			switch {
+			case field == "":
+			case field[0] == '*':
+				repeat, err = strconv.Atoi(field[1:])
+			case c.float:
+				var x float64
+				x, err = strconv.ParseFloat(field, 64)
+				last = math.Float64bits(x)
+			default:
+				digits, fall := strings.CutPrefix(field, "-")
+				var x uint64
+				if x, err = strconv.ParseUint(digits, 10, 64); fall {
+					x = -x
+				}
+				last += x
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range repeat {
+				c.v = append(c.v, last)
+			}
+		}
+		if len(c.v) != 1024 {
+			t.Fatalf("a column of %d values", len(c.v))
+		}
+		trace = append(trace, c)
+	}
+	if lines.Err() != nil || len(trace) != 3889 {
+		t.Fatalf("%d columns: %v", len(trace), lines.Err())
+	}
+	return trace
+}
+
+// describe names the schemes of a column from the outside in.
+func describe(b []byte) string {
+	names := map[byte]string{
+		0: "raw", 1: "constant", 2: "linear", 3: "FOR", 4: "delta-FOR", 5: "delta", 6: "double", 7: "line",
+		8: "dict", 9: "runs", 10: "slopes", 11: "unit", 16: "decimal", 17: "patched", 18: "ordered", 19: "split",
+	}
+	f := fields{rest: b[1:]}
+	switch b[0] {
+	case schemeUnit:
+		f.unsigned()
+		f.signed()
+		return "unit " + describe(f.rest)
+	case schemeSlopes:
+		f.signed()
+		return "slopes " + describe(f.rest)
+	case schemeRuns:
+		f.unsigned()
+		first, second, _ := cut(f.rest)
+		return fmt.Sprintf("runs(%s, %s)", describe(first), describe(second))
+	case schemeDict:
+		_, second, _ := cut(b[2:])
+		return "dict " + describe(second)
+	case schemeDecimal:
+		return "decimal " + describe(b[2:])
+	case schemeOrdered:
+		return "ordered " + describe(b[1:])
+	}
+	return names[b[0]]
+}
+
+func TestTrace_size(t *testing.T) {
+	all, varying, count := 0, 0, 0
+	wins := map[string]int{}
+	sizes := map[string]int{}
+	for _, c := range readTrace(t) {
+		b := c.append(nil)
+		got, err := c.decode(nil, b)
+		if err != nil || !slices.Equal(got, c.v) {
+			t.Fatal("a column did not come back", err)
+		}
+		all += len(b)
+		if c.varies() {
+			varying += len(b)
+			count++
+			wins[describe(b)]++
+			sizes[describe(b)] += len(b)
+		}
+	}
+	perAll, perVarying := float64(all)/3889/1024, float64(varying)/float64(count)/1024
+	t.Logf("%.4f B a value over all columns, %.4f over the %d that vary", perAll, perVarying, count)
+	if perAll > 0.070 || perVarying > 0.62 {
+		t.Errorf("%.4f and %.4f B a value; expected at most 0.070 and 0.62", perAll, perVarying)
+	}
+	var names []string
+	for name := range wins {
+		names = append(names, name)
+	}
+	sort.Slice(names, func(i, j int) bool { return sizes[names[i]] > sizes[names[j]] })
+	for _, name := range names {
+		t.Logf("%4d columns, %7d B: %s", wins[name], sizes[name], name)
+	}
+}
+
+func BenchmarkTrace(b *testing.B) {
+	var columns []traceColumn
+	for _, c := range readTrace(b) {
+		if c.varies() {
+			columns = append(columns, c)
+		}
+	}
+	values := float64(len(columns) * 1024)
+	var encoded [][]byte
+	for _, c := range columns {
+		encoded = append(encoded, c.append(nil))
+	}
+	b.Run("encode", func(b *testing.B) {
+		var buf []byte
+		for b.Loop() {
+			for i := range columns {
+				buf = columns[i].append(buf[:0])
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/values, "ns/value")
+	})
+	b.Run("decode", func(b *testing.B) {
+		var buf []uint64
+		for b.Loop() {
+			for i := range columns {
+				buf, _ = columns[i].decode(buf[:0], encoded[i])
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/values, "ns/value")
+	})
+}
