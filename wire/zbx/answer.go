@@ -125,16 +125,20 @@ type ChecksAnswer struct {
 // Begin appends the head of the answer to dst.
 func (a *ChecksAnswer) Begin(dst []byte) []byte {
 	a.added = false
-	dst = append(dst, `{"response":"success"`...)
-	if a.Tidemark != 0 {
-		dst = append(dst, `,"tidemark":`...)
-		dst = strconv.AppendUint(dst, a.Tidemark, 10)
-	}
+	dst = a.head(dst)
 	if a.WithRevision {
 		dst = append(dst, `,"config_revision":`...)
 		dst = strconv.AppendUint(dst, a.Revision, 10)
 	}
 	return append(dst, `,"data":[`...)
+}
+
+// Unchanged appends the whole answer for an agent that has the newest list already.
+func (a *ChecksAnswer) Unchanged(dst []byte) []byte { return append(a.head(dst), '}') }
+
+func (a *ChecksAnswer) head(dst []byte) []byte {
+	dst = append(dst, `{"response":"success"`...)
+	return appendNumber(dst, "tidemark", a.Tidemark)
 }
 
 // Add appends one entry. lastlogsize and mtime are always there, because old agents refuse a list without.

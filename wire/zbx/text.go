@@ -33,7 +33,7 @@ func DecodeText(body []byte) TextRequest {
 		host, _, _ := bytes.Cut(rest, []byte{'\n'})
 		return TextRequest{Form: TextActiveChecks, Host: bytes.TrimRight(host, "\r\x00")}
 	}
-	body = bytes.TrimRight(body, "\r\n\x00")
+	body = bytes.TrimRight(bytes.TrimLeft(body, " \t\r\n"), "\r\n\x00")
 	host, rest, ok := bytes.Cut(body, []byte{':'})
 	if !ok || len(host) == 0 || len(host) > MaxNameBytes || host[0] == '{' || host[0] == '<' || bytes.IndexByte(host, '\n') >= 0 {
 		return TextRequest{}

@@ -1,0 +1,129 @@
+package trapper
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"tidemark/model"
+	"tidemark/wire/zbx"
+)
+
+// extensionVersion is the version of our extension of the protocol.
+const extensionVersion = 1
+
+// checkTimeout is what agents from 7.0 are told; it is Zabbix's default for agent items.
+const checkTimeout = "3s"
+
+// activeChecks answers an agent that asks for its list. delivered remembers, once the answer is sent, which list the
+// agent has.
+func (s *Server) activeChecks(ctx context.Context, c *conn, w *worker, r *zbx.Request) (delivered func()) {
+	if len(r.Session) != 0 && len(r.Session) != sessionTokenBytes {
+		s.refuse(c, badSession, "a session token has the wrong length", "host", clip(r.Host), "length", len(r.Session))
+		w.answer = zbx.AppendFailed(w.answer, "invalid session token: expected 32 characters")
+		return nil
+	}
+	host, ok := s.agentHost(ctx, c, r)
+	if !ok {
+		w.answer = zbx.AppendFailed(w.answer, "host ["+clip(r.Host)+"] not found")
+		return nil
+	}
+	if !host.Enabled {
+		s.refuse(c, unknownAgent, "an agent of a host that is not monitored asks for its list", "host", clip(r.Host))
+		w.answer = zbx.AppendFailed(w.answer, "host \""+clip(r.Host)+"\" not monitored")
+		return nil
+	}
+	now := s.o.Now()
+	s.seen(host, now)
+	items, revision := s.o.Items.ActiveChecks(host.ID)
+	withSession := len(r.Session) != 0
+	a := zbx.ChecksAnswer{Form: zbx.FormOf(r.Version), Revision: revision, WithRevision: withSession}
+	if r.Tidemark != 0 && s.o.Declarer != nil {
+		a.Tidemark = extensionVersion
+	}
+	if withSession && revision != 0 && r.ConfigRevision == revision && s.sessions.revision(host.ID, r.Session) == revision {
+		w.answer = a.Unchanged(w.answer)
+		return nil
+	}
+	w.answer = a.Begin(w.answer)
+	for _, item := range items {
+		check := s.check(item)
+		w.answer = a.Add(w.answer, &check)
+	}
+	w.answer = a.End(w.answer)
+	if !withSession {
+		return nil
+	}
+	// The body of the request may be gone when the answer has been sent.
+	token := []byte(string(r.Session))
+	return func() { s.sessions.setRevision(host.ID, token, revision, now) }
+}
+
+func (s *Server) check(item *model.Item) zbx.Check {
+	p := s.logs.get(item.ID)
+	seconds := max(1, int64((item.Interval+time.Second-1)/time.Second))
+	delay := item.Delay
+	if delay == "" {
+		delay = strconv.FormatInt(seconds, 10) + "s"
+	}
+	return zbx.Check{
+		Key: item.Key, ItemID: uint64(item.ID), Delay: delay, DelaySeconds: seconds,
+		LastLogSize: p.size, MTime: p.mtime, Timeout: checkTimeout,
+	}
+}
+
+// agentHost finds the host of an agent and lets an unknown one, or one that says something new of itself, register.
+func (s *Server) agentHost(ctx context.Context, c *conn, r *zbx.Request) (HostRef, bool) {
+	host, known := s.o.Items.Host(r.Host)
+	changed := !known || len(r.Metadata) != 0 && host.Metadata != string(r.Metadata)
+	if !changed {
+		return host, true
+	}
+	if s.o.Registrar == nil || len(r.Host) == 0 {
+		if !known {
+			s.refuse(c, unknownAgent, "an unknown agent asks for its list, and auto-registration is off", "host", clip(r.Host))
+		}
+		return host, known
+	}
+	accepted, err := s.o.Registrar.Register(ctx, hello(c, r))
+	switch {
+	case err != nil:
+		s.refuse(c, unknownAgent, "an agent could not be registered", "host", clip(r.Host), "error", err)
+	case accepted:
+		return s.o.Items.Host(r.Host)
+	case !known:
+		s.refuse(c, unknownAgent, "an unknown agent was not registered", "host", clip(r.Host))
+	}
+	return host, known
+}
+
+func hello(c *conn, r *zbx.Request) AgentHello {
+	peer, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil {
+		peer = c.RemoteAddr().String()
+	}
+	return AgentHello{
+		Host: string(r.Host), Metadata: string(r.Metadata), Interface: string(r.Interface), IP: string(r.IP),
+		Port: int(min(r.Port, 1<<16-1)), Version: string(r.Version), Variant: int(min(r.Variant, 255)), Tidemark: r.Tidemark != 0, Peer: peer,
+	}
+}
+
+// textChecks answers the text request for active checks. Keys with line breaks would break the answer's lines; they
+// are left out.
+func (s *Server) textChecks(c *conn, w *worker, t zbx.TextRequest) {
+	host, ok := s.o.Items.Host(t.Host)
+	if !ok || !host.Enabled {
+		s.refuse(c, unknownAgent, "an unknown agent asks for its list", "host", clip(t.Host))
+	} else {
+		s.seen(host, s.o.Now())
+		items, _ := s.o.Items.ActiveChecks(host.ID)
+		for _, item := range items {
+			if check := s.check(item); !strings.ContainsAny(check.Key, "\r\n") {
+				w.answer = zbx.AppendTextCheck(w.answer, &check)
+			}
+		}
+	}
+	w.answer = append(w.answer, zbx.TextChecksEnd...)
+}
