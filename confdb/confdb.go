@@ -1,0 +1,211 @@
+// Package confdb keeps the configuration objects (hosts, templates, items, triggers, macros, value maps), the events
+// and the problems in one SQLite database, config.db in the data folder.
+//
+// The objects are stored as they were configured: templates once, and for every host that is linked to one only the
+// identities of what it inherits (see docs/design/0014-configuration.md). Every change raises a revision; a host carries
+// the revision at which it last changed, so that a configuration cache reads only what is new.
+package confdb
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+
+	"tidemark/model"
+)
+
+// FileName is the name of the database in the data folder.
+const FileName = "config.db"
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Errors that callers tell apart.
+var (
+	// ErrInUse says that another process holds the database.
+	ErrInUse = errors.New("in use by another tidemark; stop it or use --http")
+	// ErrNotFound says that the named object does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrInvalid says that an object cannot be stored as it is.
+	ErrInvalid = errors.New("invalid")
+	// ErrClosed says that the database was closed before.
+	ErrClosed = errors.New("config database is closed")
+)
+
+// IDs gives the ids of new items; the catalog does.
+type IDs interface {
+	// NextItemID returns an id that was never given before.
+	NextItemID() (model.ItemID, error)
+}
+
+// Options of Open.
+type Options struct {
+	// IDs gives item ids. It is needed as soon as an item is created.
+	IDs IDs
+	// Logger is where migrations and refused objects are told; nil: nowhere.
+	Logger *slog.Logger
+	// Metrics takes the package's metrics; nil: none.
+	Metrics *metrics.Set
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+}
+
+// DB is the open database. Its methods may be called from several goroutines; they take turns.
+type DB struct {
+	sql     *sql.DB
+	path    string
+	ids     IDs
+	log     *slog.Logger
+	now     func() time.Time
+	changed chan struct{}
+
+	changes, imports *metrics.Counter
+
+	mu sync.Mutex
+	// definitions are the templates' items and triggers, decoded; nil after a change of any template.
+	definitions *definitions
+	// declared is what each host's agent declared last, see Declared.
+	declared map[model.HostID][]model.Item
+	closed   bool
+}
+
+// Open opens or creates config.db in dir, which must exist, brings its schema up to date and takes its lock for as long
+// as it is open. A database that another process holds is ErrInUse.
+func Open(ctx context.Context, dir string, o Options) (*DB, error) {
+	path := filepath.Join(dir, FileName)
+	d := &DB{
+		path: path, ids: o.IDs, log: o.Logger, now: o.Now, changed: make(chan struct{}, 1),
+		declared: make(map[model.HostID][]model.Item),
+	}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	if d.now == nil {
+		d.now = time.Now
+	}
+	set := o.Metrics
+	if set == nil {
+		set = metrics.NewSet()
+	}
+	d.changes = set.GetOrCreateCounter("tidemark_confdb_changes_total")
+	d.imports = set.GetOrCreateCounter("tidemark_confdb_imports_total")
+	var err error
+	if d.sql, err = sql.Open("sqlite", dataSource(path)); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	// The exclusive lock belongs to a connection, so there can be only one.
+	d.sql.SetMaxOpenConns(1)
+	d.sql.SetMaxIdleConns(1)
+	d.sql.SetConnMaxLifetime(0)
+	d.sql.SetConnMaxIdleTime(0)
+	if err := d.migrate(ctx); err != nil {
+		return nil, errors.Join(d.wrap("open", err), d.sql.Close())
+	}
+	return d, nil
+}
+
+// dataSource names the database with its pragmas. The write-ahead log is on: a commit is one write and one sync instead
+// of the three of a rollback journal, and events are committed every second. In exclusive locking mode it needs no shared
+// memory file, and closing folds it back, so a stopped server's folder has one file.
+func dataSource(path string) string {
+	q := url.Values{}
+	for _, pragma := range []string{
+		"locking_mode(EXCLUSIVE)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)",
+		"cache_size(-16384)", "temp_store(MEMORY)", "journal_size_limit(67108864)",
+	} {
+		q.Add("_pragma", pragma)
+	}
+	q.Set("_txlock", "immediate")
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+}
+
+func (d *DB) migrate(ctx context.Context) error {
+	// A reading statement takes the exclusive lock; without it a second process would fail somewhere later.
+	var n int
+	if err := d.sql.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&n); err != nil {
+		return err
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, d.sql, files,
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return err
+	}
+	if err := d.refuseNewer(ctx, p); err != nil {
+		return err
+	}
+	done, err := p.Up(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range done {
+		d.log.Info("migrated the configuration database", "file", d.path, "version", m.Source.Version)
+	}
+	return nil
+}
+
+// refuseNewer keeps an older program from writing into the database of a newer one.
+func (d *DB) refuseNewer(ctx context.Context, p *goose.Provider) error {
+	version, err := p.GetDBVersion(ctx)
+	if err != nil {
+		return err
+	}
+	sources := p.ListSources()
+	newest := sources[len(sources)-1].Version
+	if version > newest {
+		return fmt.Errorf("its schema is version %d and this program knows up to %d; use a newer program", version, newest)
+	}
+	return nil
+}
+
+// wrap names the database in an error and tells a refused lock from all else.
+func (d *DB) wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var s *sqlite.Error
+	if errors.As(err, &s) {
+		if code := s.Code() & 0xff; code == sqlitelib.SQLITE_BUSY || code == sqlitelib.SQLITE_LOCKED {
+			return fmt.Errorf("%s is %w", d.path, ErrInUse)
+		}
+	}
+	return fmt.Errorf("%s: %s: %w", d.path, what, err)
+}
+
+// Close closes the database and gives its lock back. A second call does nothing.
+func (d *DB) Close() error {
+	d.mu.Lock()
+	closed := d.closed
+	d.closed = true
+	d.mu.Unlock()
+	if closed {
+		return nil
+	}
+	return d.wrap("close", d.sql.Close())
+}
+
+// Changed delivers at least once after each change of hosts, items, triggers or macros; several may come as one.
+func (d *DB) Changed() <-chan struct{} { return d.changed }
+
+// Revision returns the number of the newest change.
+func (d *DB) Revision(ctx context.Context) (uint64, error) {
+	var n uint64
+	err := d.sql.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'revision'").Scan(&n)
+	return n, d.wrap("read revision", err)
+}

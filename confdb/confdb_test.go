@@ -1,0 +1,118 @@
+package confdb
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"tidemark/model"
+)
+
+// counter gives ids as the catalog does.
+type counter struct{ last model.ItemID }
+
+func (c *counter) NextItemID() (model.ItemID, error) {
+	c.last++
+	return c.last, nil
+}
+
+func open(t testing.TB, dir string) *DB {
+	t.Helper()
+	d, err := Open(context.Background(), dir, Options{IDs: &counter{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func importFile(t testing.TB, d *DB, name string) *Report {
+	t.Helper()
+	src, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := d.Import(context.Background(), name, src, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func hosts(t testing.TB, d *DB) map[string]*model.HostConfig {
+	t.Helper()
+	_, ids, _, err := d.Changes(context.Background(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := make(map[string]*model.HostConfig)
+	err = d.HostConfigs(context.Background(), ids, func(h *model.HostConfig) error {
+		list[h.Host.Host] = h
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestOpen_refusesSecond(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir)
+	_, err := Open(context.Background(), dir, Options{})
+	if !errors.Is(err, ErrInUse) {
+		t.Fatalf("second Open: %v, want ErrInUse", err)
+	}
+	if want := "in use by another tidemark; stop it or use --http"; !strings.Contains(err.Error(), want) {
+		t.Errorf("error %q does not say %q", err, want)
+	}
+}
+
+func TestOpen_again(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir)
+	importFile(t, d, "template-6.0.yaml")
+	importFile(t, d, "host-7.0.json")
+	before := hosts(t, d)["queue-1"]
+	for range 2 {
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := hosts(t, open(t, dir))["queue-1"]
+	if len(after.Items) != len(before.Items) || after.Items[0].ID != before.Items[0].ID {
+		t.Errorf("after reopening %v, before %v", after.Items, before.Items)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = entries
+}
+
+func TestDump(t *testing.T) {
+	d := open(t, t.TempDir())
+	t.Log(importFile(t, d, "template-6.0.yaml"))
+	t.Log(importFile(t, d, "template-6.0.yaml"))
+	t.Log(importFile(t, d, "host-7.0.json"))
+	t.Log(importFile(t, d, "host-7.0.json"))
+	h := hosts(t, d)["queue-1"]
+	t.Logf("%+v", h.Host)
+	t.Logf("%+v", h.TemplateMacros)
+	for _, i := range h.Items {
+		t.Logf("%+v", i)
+	}
+	err := d.Declared(context.Background(), h.Host.ID, []model.Item{{Key: `queue.length["a b"]`, Labels: model.Labels{{Name: "queue", Value: "a b"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range hosts(t, d)["queue-1"].Triggers {
+		t.Logf("%+v", i)
+	}
+}

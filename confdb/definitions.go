@@ -1,0 +1,215 @@
+package confdb
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"tidemark/model"
+)
+
+// definitions are what all templates define, decoded once and shared by the hosts that inherit it.
+type definitions struct {
+	templates map[model.TemplateID]*template
+	byName    map[string]*template
+	items     map[int64]*model.ItemConfig
+	triggers  map[int64]*triggerDefinition
+	// depends are the dependencies between triggers' rows, also those of hosts' own triggers with templates' ones.
+	depends map[int64][]int64
+}
+
+type template struct {
+	id      model.TemplateID
+	name    string
+	macros  []model.Macro
+	tags    []model.Tag
+	parents []model.TemplateID
+}
+
+// triggerDefinition is a template's trigger or a prototype.
+type triggerDefinition struct {
+	model.Trigger
+	// expression and recovery are split where the name of a host goes: parts joined by it are the text.
+	expression, recovery []string
+}
+
+// define returns the definitions, which it reads when a template changed since the last call.
+func (d *DB) define(ctx context.Context) (*definitions, error) {
+	d.mu.Lock()
+	have := d.definitions
+	d.mu.Unlock()
+	if have != nil {
+		return have, nil
+	}
+	tx, err := d.sql.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback() //nolint:errcheck // it only read
+	f := &definitions{
+		templates: make(map[model.TemplateID]*template), byName: make(map[string]*template),
+		items: make(map[int64]*model.ItemConfig), triggers: make(map[int64]*triggerDefinition), depends: make(map[int64][]int64),
+	}
+	for _, read := range []func(context.Context, *sql.Tx) error{
+		f.readTemplates, f.readLinks, f.readItems, f.readTriggers, f.readDepends,
+	} {
+		if err := read(ctx, tx); err != nil {
+			return nil, err
+		}
+	}
+	// Stored inside the transaction: a change that would make it stale can only commit, and clear it, later.
+	d.mu.Lock()
+	d.definitions = f
+	d.mu.Unlock()
+	return f, nil
+}
+
+func rowsOf(ctx context.Context, tx *sql.Tx, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	return each(rows, scan)
+}
+
+func (f *definitions) readTemplates(ctx context.Context, tx *sql.Tx) error {
+	return rowsOf(ctx, tx, func(r *sql.Rows) error {
+		t := &template{}
+		var macros, tags string
+		err := r.Scan(&t.id, &t.name, &macros, &tags)
+		if err == nil {
+			t.macros, err = unpackMacros(macros)
+		}
+		if err == nil {
+			t.tags, err = unpackTags(tags)
+		}
+		f.templates[t.id], f.byName[t.name] = t, t
+		return err
+	}, "SELECT id, template, macros, tags FROM templates")
+}
+
+func (f *definitions) readLinks(ctx context.Context, tx *sql.Tx) error {
+	return rowsOf(ctx, tx, func(r *sql.Rows) error {
+		var child, parent model.TemplateID
+		err := r.Scan(&child, &parent)
+		if t := f.templates[child]; t != nil {
+			t.parents = append(t.parents, parent)
+		}
+		return err
+	}, "SELECT template_id, parent_id FROM template_links ORDER BY template_id, parent_id")
+}
+
+func (f *definitions) readItems(ctx context.Context, tx *sql.Tx) error {
+	return rowsOf(ctx, tx, func(r *sql.Rows) error {
+		var id int64
+		var t model.TemplateID
+		var fields itemFields
+		if err := r.Scan(append([]any{&id, &t}, fields.pointers()...)...); err != nil {
+			return err
+		}
+		i := &model.ItemConfig{}
+		i.TemplateID = t
+		f.items[id] = i
+		return fields.item(i)
+	}, "SELECT id, template_id, "+itemColumns+" FROM items WHERE template_id IS NOT NULL AND rule_id IS NULL")
+}
+
+// item fills an item from its columns.
+func (f *itemFields) item(i *model.ItemConfig) error {
+	i.UUID, i.Key, i.Name, i.Type, i.ValueType, i.Enabled = f.uuid, f.key, f.name, f.kind, f.valueType, f.enabled
+	i.Delay, i.HistoryText, i.TrendsText, i.Units, i.Description = f.delay, f.history, f.trends, f.units, f.description
+	var err error
+	if i.Steps, err = unpackSteps(f.steps); err != nil {
+		return fmt.Errorf("item %s: steps: %w", f.key, err)
+	}
+	if i.Tags, err = unpackTags(f.tags); err != nil {
+		return fmt.Errorf("item %s: tags: %w", f.key, err)
+	}
+	return nil
+}
+
+func (f *definitions) readTriggers(ctx context.Context, tx *sql.Tx) error {
+	return rowsOf(ctx, tx, func(r *sql.Rows) error {
+		var id int64
+		var t model.TemplateID
+		var fields triggerFields
+		if err := r.Scan(append([]any{&id, &t}, fields.pointers()...)...); err != nil {
+			return err
+		}
+		def := &triggerDefinition{}
+		def.TemplateID = t
+		if err := fields.trigger(&def.Trigger); err != nil {
+			return err
+		}
+		def.expression, def.recovery = f.split(def.Expression), f.split(def.Recovery)
+		f.triggers[id] = def
+		return nil
+	}, "SELECT id, coalesce(template_id, 0), "+triggerColumns+
+		" FROM triggers WHERE template_id IS NOT NULL OR rule_id IS NOT NULL")
+}
+
+// trigger fills a trigger from its columns.
+func (f *triggerFields) trigger(t *model.Trigger) error {
+	t.UUID, t.Name, t.EventName, t.OpData = f.uuid, f.name, f.eventName, f.opdata
+	t.Expression, t.Recovery, t.RecoveryMode, t.Severity = f.expression, f.recovery, f.recoveryMode, f.severity
+	t.Enabled, t.MultipleEvents, t.ManualClose = f.enabled, f.multiple, f.manual
+	t.Comments, t.URL = f.comments, f.url
+	var err error
+	if t.Tags, err = unpackTags(f.tags); err != nil {
+		return fmt.Errorf("trigger %s: tags: %w", f.name, err)
+	}
+	return nil
+}
+
+// split cuts an expression at the names of templates, which a host's name replaces.
+func (f *definitions) split(text string) []string {
+	refs, err := itemRefs(text)
+	if err != nil {
+		return []string{text}
+	}
+	var parts []string
+	last := 0
+	for _, r := range refs {
+		if f.byName[text[r.hostAt:r.hostEnd]] != nil {
+			parts = append(parts, text[last:r.hostAt])
+			last = r.hostEnd
+		}
+	}
+	return append(parts, text[last:])
+}
+
+func (f *definitions) readDepends(ctx context.Context, tx *sql.Tx) error {
+	return rowsOf(ctx, tx, func(r *sql.Rows) error {
+		var id, on int64
+		err := r.Scan(&id, &on)
+		f.depends[id] = append(f.depends[id], on)
+		return err
+	}, `SELECT d.trigger_id, d.depends_on FROM trigger_dependencies d JOIN triggers t ON t.id = d.trigger_id
+		WHERE t.host_id IS NULL OR t.rule_id IS NOT NULL ORDER BY d.trigger_id, d.depends_on`)
+}
+
+// inherited returns the trigger as a host inherits it.
+func (t *triggerDefinition) inherited(host string) model.Trigger {
+	m := t.Trigger
+	m.Expression = strings.Join(t.expression, host)
+	m.Recovery = strings.Join(t.recovery, host)
+	return m
+}
+
+// chain returns the templates of a host, nearest first.
+func (f *definitions) chain(direct []model.TemplateID) []*template {
+	var chain []*template
+	seen := make(map[model.TemplateID]bool)
+	for level := direct; len(level) > 0; {
+		var next []model.TemplateID
+		for _, id := range level {
+			if t := f.templates[id]; t != nil && !seen[id] {
+				seen[id] = true
+				chain, next = append(chain, t), append(next, t.parents...)
+			}
+		}
+		level = next
+	}
+	return chain
+}

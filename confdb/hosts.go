@@ -1,0 +1,239 @@
+package confdb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tidemark/model"
+)
+
+// The names of the built-in templates that agents are linked to when they register.
+const (
+	// TidemarkAgentTemplate is for our own agent.
+	TidemarkAgentTemplate = "Linux by Tidemark agent"
+	// ZabbixAgentTemplate is for Zabbix agents with active checks.
+	ZabbixAgentTemplate = "Linux by Zabbix agent"
+	// RegisteredGroup is the group of hosts that registered themselves.
+	RegisteredGroup = "Registered agents"
+)
+
+// Interface is where a host can be reached.
+type Interface struct {
+	IP, DNS string
+	// Port from 1 to 65535; zero stands for 10050.
+	Port int
+}
+
+// RegisterHost makes sure that the host exists, creates it if it does not, links the template that fits, and returns its
+// id. Metadata is what the agent says of itself; one whose words hold "tidemark" is our own agent. The metadata of a known
+// host is brought up to date; its templates are left alone. A name that no host can have is ErrInvalid.
+func (d *DB) RegisterHost(ctx context.Context, name, metadata string, interfaces ...Interface) (id model.HostID, made bool, err error) {
+	if !validHostName(name) {
+		return 0, false, fmt.Errorf("host name %.130q: %w; expected 1 to 128 letters, digits, spaces, '.', '_' and '-'", name, ErrInvalid)
+	}
+	if len(metadata) > maxTextBytes {
+		metadata = metadata[:maxTextBytes]
+	}
+	metadata = strings.ToValidUTF8(metadata, "?")
+	err = d.change(ctx, "register host "+name, func(c *change) error {
+		var old string
+		err := c.query(ctx, func(r *sql.Rows) error { return r.Scan(&id, &old) },
+			"SELECT id, metadata FROM hosts WHERE host = ?", name)
+		if err != nil {
+			return err
+		}
+		if id != 0 {
+			if old == metadata {
+				return nil
+			}
+			c.touch(id)
+			return c.exec(ctx, "UPDATE hosts SET metadata = ? WHERE id = ?", metadata, id)
+		}
+		made = true
+		id, err = c.register(ctx, name, metadata, interfaces)
+		return err
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	return id, made, nil
+}
+
+func (c *change) register(ctx context.Context, name, metadata string, interfaces []Interface) (model.HostID, error) {
+	n, err := c.insert(ctx, "INSERT INTO hosts (host, name, metadata, interfaces) VALUES (?, ?, ?, ?)",
+		name, name, metadata, packInterfaces(interfaces))
+	if err != nil {
+		return 0, err
+	}
+	id := model.HostID(n)
+	c.touch(id)
+	group, _, err := c.group(ctx, hostGroup, RegisteredGroup, "")
+	if err != nil {
+		return 0, err
+	}
+	if err := c.exec(ctx, "INSERT INTO host_groups (host_id, group_id) VALUES (?, ?)", id, group); err != nil {
+		return 0, err
+	}
+	fitting := ZabbixAgentTemplate
+	if strings.Contains(strings.ToLower(metadata), "tidemark") {
+		fitting = TidemarkAgentTemplate
+	}
+	template, err := c.id(ctx, "SELECT id FROM templates WHERE template = ?", fitting)
+	if err != nil {
+		return 0, err
+	}
+	if template == 0 {
+		c.db.log.Warn("registered a host without a template", "host", name, "missing", fitting)
+		return id, nil
+	}
+	if _, err := c.linkHost(ctx, id, template); err != nil {
+		return 0, err
+	}
+	return id, c.inherit(ctx, []model.HostID{id})
+}
+
+// packInterfaces writes interfaces in the shape that exports have.
+func packInterfaces(list []Interface) string {
+	var out []map[string]string
+	for _, i := range list {
+		port := i.Port
+		if port == 0 {
+			port = 10050
+		}
+		use := "YES"
+		if i.IP == "" {
+			use = "NO"
+		}
+		out = append(out, map[string]string{"type": "ZABBIX", "useip": use, "ip": i.IP, "dns": i.DNS, "port": fmt.Sprint(port)})
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	b, err := json.Marshal(map[string]any{"interfaces": out})
+	if err != nil {
+		panic(fmt.Sprintf("confdb: interfaces: %v", err)) // a map of strings
+	}
+	return string(b)
+}
+
+// DeleteHost removes a host with its items and triggers. Its events stay. ErrNotFound says that there is none.
+func (d *DB) DeleteHost(ctx context.Context, id model.HostID) error {
+	return d.change(ctx, "delete host", func(c *change) error {
+		have, err := c.id(ctx, "SELECT id FROM hosts WHERE id = ?", id)
+		if err != nil {
+			return err
+		}
+		if have == 0 {
+			return fmt.Errorf("host %d: %w", id, ErrNotFound)
+		}
+		if err := c.exec(ctx, "DELETE FROM hosts WHERE id = ?", id); err != nil {
+			return err
+		}
+		// touch raises the revision at commit; the row is gone, so only the deletion carries it.
+		c.touch(id)
+		d.mu.Lock()
+		delete(d.declared, id)
+		d.mu.Unlock()
+		return c.exec(ctx, `INSERT INTO deleted_hosts (host_id, revision)
+			VALUES (?, (SELECT value + 1 FROM meta WHERE name = 'revision'))`, id)
+	})
+}
+
+// SetHostEnabled switches a host on or off.
+func (d *DB) SetHostEnabled(ctx context.Context, id model.HostID, enabled bool) error {
+	return d.change(ctx, "switch host", func(c *change) error {
+		c.touch(id)
+		return c.exec(ctx, "UPDATE hosts SET enabled = ? WHERE id = ?", enabled, id)
+	})
+}
+
+// LinkTemplate links a template to a host, which inherits its items and triggers.
+func (d *DB) LinkTemplate(ctx context.Context, id model.HostID, template string) error {
+	return d.change(ctx, "link template "+template, func(c *change) error {
+		t, err := c.id(ctx, "SELECT id FROM templates WHERE template = ?", template)
+		if err != nil {
+			return err
+		}
+		if t == 0 {
+			return fmt.Errorf("template %s: %w", template, ErrNotFound)
+		}
+		if _, err := c.linkHost(ctx, id, t); err != nil {
+			return err
+		}
+		return c.inherit(ctx, []model.HostID{id})
+	})
+}
+
+// UnlinkTemplate takes a template away from a host together with the items and triggers that it inherited from it.
+func (d *DB) UnlinkTemplate(ctx context.Context, id model.HostID, template string) error {
+	return d.change(ctx, "unlink template "+template, func(c *change) error {
+		err := c.exec(ctx, `DELETE FROM host_templates WHERE host_id = ?
+			AND template_id = (SELECT id FROM templates WHERE template = ?)`, id, template)
+		if err != nil {
+			return err
+		}
+		c.touch(id)
+		return c.inherit(ctx, []model.HostID{id})
+	})
+}
+
+// SetGlobalMacros replaces the macros that hold for all hosts.
+func (d *DB) SetGlobalMacros(ctx context.Context, macros []model.Macro) error {
+	have, err := d.GlobalMacros(ctx)
+	if err != nil {
+		return err
+	}
+	sorted := slices.Clone(macros)
+	slices.SortFunc(sorted, func(a, b model.Macro) int { return strings.Compare(a.Name, b.Name) })
+	if slices.Equal(have, sorted) {
+		return nil
+	}
+	return d.change(ctx, "set global macros", func(c *change) error {
+		c.all = true
+		if err := c.exec(ctx, "DELETE FROM global_macros"); err != nil {
+			return err
+		}
+		for _, m := range sorted {
+			if !strings.HasPrefix(m.Name, "{$") || !strings.HasSuffix(m.Name, "}") {
+				return fmt.Errorf("macro %q: %w; expected the form {$NAME} or {$NAME:context}", m.Name, ErrInvalid)
+			}
+			if err := c.exec(ctx, "INSERT INTO global_macros (name, value, secret) VALUES (?, ?, ?)", m.Name, m.Value, m.Secret); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Template is a template as lists show it.
+type Template struct {
+	ID             model.TemplateID
+	Template, Name string
+	Items          int
+	Triggers       int
+	Hosts          int
+}
+
+// Templates lists the templates by name.
+func (d *DB) Templates(ctx context.Context) ([]Template, error) {
+	rows, err := d.sql.QueryContext(ctx, `SELECT id, template, name,
+		(SELECT count(*) FROM items i WHERE i.template_id = t.id AND i.rule_id IS NULL),
+		(SELECT count(*) FROM triggers g WHERE g.template_id = t.id AND g.rule_id IS NULL),
+		(SELECT count(*) FROM host_templates h WHERE h.template_id = t.id)
+		FROM templates t ORDER BY template`)
+	if err != nil {
+		return nil, d.wrap("list templates", err)
+	}
+	var list []Template
+	err = each(rows, func(r *sql.Rows) error {
+		var t Template
+		err := r.Scan(&t.ID, &t.Template, &t.Name, &t.Items, &t.Triggers, &t.Hosts)
+		list = append(list, t)
+		return err
+	})
+	return list, d.wrap("list templates", err)
+}

@@ -1,0 +1,194 @@
+package confdb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"tidemark/model"
+)
+
+// ImportOptions say how an import treats what is already there.
+type ImportOptions struct {
+	// Collected are the item types that have a collector. Items of other types are kept and remarked. Nil stands for
+	// active agent and trapper items.
+	Collected []model.ItemType
+	// DeleteMissing removes the items, discovery rules and triggers that a host or template of the file has in the
+	// database but no more in the file.
+	DeleteMissing bool
+}
+
+// Import takes one Zabbix export (YAML or JSON, versions 5.4 to 7.4) in one transaction. name is what the report calls
+// the file. Objects are matched by uuid, else hosts and templates by their technical name, items and rules by key, and
+// triggers by name and expression; importing the same file again changes nothing. Groups and linked templates of an
+// existing object are added to, all else is replaced.
+//
+// The error is for files that cannot be read as an export, and for failures of the database; then nothing was changed.
+// A mistake in one object leaves that object out and is a remark in the report.
+func (d *DB) Import(ctx context.Context, name string, src []byte, o ImportOptions) (*Report, error) {
+	r := &Report{File: name, Remarks: []Remark{}}
+	collected := map[model.ItemType]bool{model.ActiveAgent: true, model.Trapper: true}
+	if o.Collected != nil {
+		clear(collected)
+		for _, t := range o.Collected {
+			collected[t] = true
+		}
+	}
+	x, err := decodeExport(src, r, collected)
+	if err != nil {
+		return nil, fmt.Errorf("import %s: %w", name, err)
+	}
+	err = d.change(ctx, "import "+name, func(c *change) error {
+		i := &importer{
+			change: c, report: r, options: o, groupUUIDs: make(map[string]string),
+			owners: make(map[ownerKey]int64), affected: make(map[model.TemplateID]bool), relink: make(map[model.HostID]bool),
+		}
+		return i.run(ctx, x)
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.imports.Inc()
+	slices.SortStableFunc(r.Remarks, func(a, b Remark) int { return cmp.Compare(a.Line, b.Line) })
+	r.sort()
+	return r, nil
+}
+
+type ownerKey struct {
+	kind ownerKind
+	name string
+}
+
+// importer writes one export.
+type importer struct {
+	*change
+	report     *Report
+	options    ImportOptions
+	groupUUIDs map[string]string
+	// owners are the ids of the file's hosts and templates.
+	owners map[ownerKey]int64
+	// affected are the templates that changed, relink the hosts whose links did.
+	affected map[model.TemplateID]bool
+	relink   map[model.HostID]bool
+	depends  []pendingDependency
+}
+
+type pendingDependency struct {
+	trigger int64
+	owner   owner
+	on      dependDef
+	path    string
+}
+
+// owner is a row that has items and triggers.
+type owner struct {
+	kind ownerKind
+	id   int64
+}
+
+// columns returns host_id and template_id of a row that belongs to the owner.
+func (o owner) columns() (host, template any) {
+	if o.kind == hostOwner {
+		return o.id, nil
+	}
+	return nil, o.id
+}
+
+// where is the condition on rows of the owner; it has one parameter, the owner's id.
+func (o owner) where() string {
+	if o.kind == hostOwner {
+		return "host_id = ?"
+	}
+	return "template_id = ?"
+}
+
+func (i *importer) run(ctx context.Context, x *export) error {
+	if err := i.groups(ctx, x); err != nil {
+		return err
+	}
+	for _, list := range [][]*ownerDef{x.templates, x.hosts} {
+		for _, o := range list {
+			if err := i.owner(ctx, o); err != nil {
+				return fmt.Errorf("%s %s: %w", o.kind, o.technical, err)
+			}
+		}
+	}
+	if err := i.links(ctx, x); err != nil {
+		return err
+	}
+	for _, list := range [][]*ownerDef{x.templates, x.hosts} {
+		for _, o := range list {
+			if err := i.contents(ctx, o); err != nil {
+				return fmt.Errorf("%s %s: %w", o.kind, o.technical, err)
+			}
+		}
+	}
+	if err := i.loose(ctx, x.triggers); err != nil {
+		return err
+	}
+	if err := i.dependencies(ctx); err != nil {
+		return err
+	}
+	hosts, err := i.hostsOf(ctx, i.affected)
+	if err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		i.touch(h)
+		i.relink[h] = true
+	}
+	i.templates = i.templates || len(i.affected) > 0
+	return i.inherit(ctx, slices.Sorted(maps.Keys(i.relink)))
+}
+
+// mark notes that something of an owner changed.
+func (i *importer) mark(o owner) {
+	if o.kind == hostOwner {
+		i.touch(model.HostID(o.id))
+		return
+	}
+	i.affected[model.TemplateID(o.id)] = true
+}
+
+// groups creates the groups that the file lists. Exports before 6.2 do not tell host groups from template groups; theirs
+// are created when a host or a template is put into them.
+func (i *importer) groups(ctx context.Context, x *export) error {
+	for _, g := range x.groups {
+		i.groupUUIDs[g.name] = g.uuid
+		if g.host && g.template {
+			continue
+		}
+		kind := hostGroup
+		if g.template {
+			kind = templateGroup
+		}
+		_, made, err := i.group(ctx, kind, g.name, g.uuid)
+		if err != nil {
+			return err
+		}
+		what := unchanged
+		if made {
+			what = created
+		}
+		i.report.count(kindGroup, what)
+	}
+	return nil
+}
+
+// The kinds of groups in object_groups.
+const (
+	hostGroup     = 0
+	templateGroup = 1
+)
+
+// group returns the id of a group, which it creates if need be. Groups are matched by name.
+func (c *change) group(ctx context.Context, kind int, name, uuid string) (int64, bool, error) {
+	id, err := c.id(ctx, "SELECT id FROM object_groups WHERE kind = ? AND name = ?", kind, name)
+	if err != nil || id != 0 {
+		return id, false, err
+	}
+	id, err = c.insert(ctx, "INSERT INTO object_groups (kind, name, uuid) VALUES (?, ?, ?)", kind, name, uuid)
+	return id, true, err
+}

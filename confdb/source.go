@@ -1,0 +1,255 @@
+package confdb
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"tidemark/model"
+)
+
+// hostsPerRead is how many hosts are read at once: few enough that their rows take little memory and that other work
+// gets its turn between reads, enough that the cost of a query is spread.
+const hostsPerRead = 64
+
+// Changes returns the newest revision, and which hosts changed and which were deleted after the revision since.
+func (d *DB) Changes(ctx context.Context, since uint64) (revision uint64, changed, gone []model.HostID, err error) {
+	tx, err := d.sql.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, nil, nil, d.wrap("read changes", err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it only read
+	collect := func(list *[]model.HostID) func(*sql.Rows) error {
+		return func(r *sql.Rows) error {
+			var h model.HostID
+			err := r.Scan(&h)
+			*list = append(*list, h)
+			return err
+		}
+	}
+	err = tx.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'revision'").Scan(&revision)
+	if err == nil {
+		err = rowsOf(ctx, tx, collect(&changed), "SELECT id FROM hosts WHERE revision > ? OR ? = 0 ORDER BY id", since, since)
+	}
+	if err == nil && since > 0 {
+		err = rowsOf(ctx, tx, collect(&gone), "SELECT host_id FROM deleted_hosts WHERE revision > ? ORDER BY host_id", since)
+	}
+	return revision, changed, gone, d.wrap("read changes", err)
+}
+
+// GlobalMacros returns the macros that hold for all hosts.
+func (d *DB) GlobalMacros(ctx context.Context) ([]model.Macro, error) {
+	rows, err := d.sql.QueryContext(ctx, "SELECT name, value, secret FROM global_macros ORDER BY name")
+	if err != nil {
+		return nil, d.wrap("read global macros", err)
+	}
+	var list []model.Macro
+	err = each(rows, func(r *sql.Rows) error {
+		var m model.Macro
+		err := r.Scan(&m.Name, &m.Value, &m.Secret)
+		list = append(list, m)
+		return err
+	})
+	return list, d.wrap("read global macros", err)
+}
+
+// HostConfigs calls f with the configuration of each of the hosts, in order of id; those that do not exist are left out.
+// The configuration belongs to f, but the slices inside items and triggers are shared and must not be changed. f must not
+// call the database.
+func (d *DB) HostConfigs(ctx context.Context, ids []model.HostID, f func(*model.HostConfig) error) error {
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	for batch := range slices.Chunk(ids, hostsPerRead) {
+		defs, err := d.define(ctx)
+		if err != nil {
+			return d.wrap("read templates", err)
+		}
+		list, err := d.readHosts(ctx, batch, defs)
+		if err != nil {
+			return d.wrap("read hosts", err)
+		}
+		for _, h := range list {
+			if err := f(h); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hostReader reads a few hosts.
+type hostReader struct {
+	tx    *sql.Tx
+	defs  *definitions
+	hosts map[model.HostID]*model.HostConfig
+	// last is the host of the row before, because rows come host by host.
+	last   *model.HostConfig
+	shared map[string]string
+	tags   map[string][]model.Tag
+	steps  map[string][]model.Step
+}
+
+func (d *DB) readHosts(ctx context.Context, ids []model.HostID, defs *definitions) ([]*model.HostConfig, error) {
+	tx, err := d.sql.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback() //nolint:errcheck // it only read
+	r := &hostReader{
+		tx: tx, defs: defs, hosts: make(map[model.HostID]*model.HostConfig), shared: make(map[string]string),
+		tags: make(map[string][]model.Tag), steps: make(map[string][]model.Step),
+	}
+	ranges := idRanges(ids)
+	for _, read := range []func(context.Context, idRange) error{
+		r.readHosts, r.readGroups, r.readTemplates, r.readItems, r.readTriggers,
+	} {
+		for _, span := range ranges {
+			if err := read(ctx, span); err != nil {
+				return nil, err
+			}
+		}
+	}
+	list := make([]*model.HostConfig, 0, len(ids))
+	for _, id := range ids {
+		if h := r.hosts[id]; h != nil {
+			for _, t := range defs.chain(h.Host.Templates) {
+				h.TemplateMacros = append(h.TemplateMacros, t.macros...)
+			}
+			list = append(list, h)
+		}
+	}
+	return list, nil
+}
+
+type idRange struct{ from, to model.HostID }
+
+// idRanges joins neighbouring ids, so that a read of all hosts takes few queries.
+func idRanges(ids []model.HostID) []idRange {
+	var ranges []idRange
+	for _, id := range ids {
+		if n := len(ranges); n > 0 && ranges[n-1].to+1 == id {
+			ranges[n-1].to = id
+			continue
+		}
+		ranges = append(ranges, idRange{id, id})
+	}
+	return ranges
+}
+
+// host returns the host of a row.
+func (r *hostReader) host(id model.HostID) *model.HostConfig {
+	if r.last == nil || r.last.Host.ID != id {
+		r.last = r.hosts[id]
+	}
+	return r.last
+}
+
+func (r *hostReader) readHosts(ctx context.Context, span idRange) error {
+	return rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
+		c := &model.HostConfig{}
+		h := &c.Host
+		var tags, macros string
+		err := rows.Scan(&h.ID, &h.Host, &h.Name, &h.UUID, &h.Enabled, &h.Metadata, &tags, &macros, &h.Revision)
+		if err == nil {
+			h.Tags, err = unpackTags(tags)
+		}
+		if err == nil {
+			h.Macros, err = unpackMacros(macros)
+		}
+		r.hosts[h.ID] = c
+		return err
+	}, `SELECT id, host, name, uuid, enabled, metadata, tags, macros, revision FROM hosts WHERE id BETWEEN ? AND ?`,
+		span.from, span.to)
+}
+
+func (r *hostReader) readGroups(ctx context.Context, span idRange) error {
+	return rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
+		var id model.HostID
+		var name string
+		err := rows.Scan(&id, &name)
+		if h := r.host(id); h != nil {
+			h.Host.Groups = append(h.Host.Groups, r.share(name))
+		}
+		return err
+	}, `SELECT g.host_id, o.name FROM host_groups g JOIN object_groups o ON o.id = g.group_id
+		WHERE g.host_id BETWEEN ? AND ? ORDER BY g.host_id, o.name`, span.from, span.to)
+}
+
+func (r *hostReader) readTemplates(ctx context.Context, span idRange) error {
+	return rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
+		var id model.HostID
+		var t model.TemplateID
+		err := rows.Scan(&id, &t)
+		if h := r.host(id); h != nil {
+			h.Host.Templates = append(h.Host.Templates, t)
+		}
+		return err
+	}, `SELECT host_id, template_id FROM host_templates WHERE host_id BETWEEN ? AND ? ORDER BY host_id, template_id`,
+		span.from, span.to)
+}
+
+func (r *hostReader) readItems(ctx context.Context, span idRange) error {
+	var def int64
+	var item model.ItemID
+	var host model.HostID
+	var f itemFields
+	targets := append([]any{&host, &item, &def}, f.pointers()...)
+	return rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
+		if err := rows.Scan(targets...); err != nil {
+			return err
+		}
+		h := r.host(host)
+		if h == nil {
+			return nil
+		}
+		if def != 0 {
+			t := r.defs.items[def]
+			if t == nil {
+				return fmt.Errorf("item %d is inherited from row %d, which is no item of a template", item, def)
+			}
+			h.Items = append(h.Items, *t)
+		} else {
+			h.Items = append(h.Items, model.ItemConfig{})
+			if err := r.own(&f, &h.Items[len(h.Items)-1]); err != nil {
+				return err
+			}
+		}
+		i := &h.Items[len(h.Items)-1]
+		i.ID, i.HostID = item, host
+		return nil
+	}, "SELECT host_id, item_id, coalesce(def_id, 0), "+itemColumns+
+		" FROM items WHERE host_id BETWEEN ? AND ? AND rule_id IS NULL ORDER BY host_id, id", span.from, span.to)
+}
+
+// own fills a host's own item. Texts and lists that many items have in common are kept once.
+func (r *hostReader) own(f *itemFields, i *model.ItemConfig) error {
+	f.delay, f.history, f.trends, f.units = r.share(f.delay), r.share(f.history), r.share(f.trends), r.share(f.units)
+	if f.name == f.key {
+		f.name = f.key
+	}
+	steps, tags := f.steps, f.tags
+	if (steps == "" || r.steps[steps] != nil) && (tags == "" || r.tags[tags] != nil) {
+		f.steps, f.tags = "", ""
+	}
+	if err := f.item(i); err != nil {
+		return err
+	}
+	if f.steps == "" && f.tags == "" {
+		i.Steps, i.Tags = r.steps[steps], r.tags[tags]
+		return nil
+	}
+	r.steps[steps], r.tags[tags] = i.Steps, i.Tags
+	return nil
+}
+
+// share returns one string for all equal ones.
+func (r *hostReader) share(s string) string {
+	if s == "" {
+		return ""
+	}
+	if have, ok := r.shared[s]; ok {
+		return have
+	}
+	r.shared[s] = s
+	return s
+}

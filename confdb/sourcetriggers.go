@@ -1,0 +1,146 @@
+package confdb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tidemark/model"
+)
+
+func (r *hostReader) readTriggers(ctx context.Context, span idRange) error {
+	var id model.TriggerID
+	var host model.HostID
+	var def int64
+	var instance string
+	var f triggerFields
+	targets := append([]any{&host, &id, &def, &instance}, f.pointers()...)
+	// byDef finds the trigger that a host has for a template's one, and for a prototype with certain macros.
+	type origin struct {
+		host     model.HostID
+		def      int64
+		instance string
+	}
+	byDef := make(map[origin]model.TriggerID)
+	origins := make(map[model.TriggerID]origin)
+	err := rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
+		if err := rows.Scan(targets...); err != nil {
+			return err
+		}
+		h := r.host(host)
+		if h == nil {
+			return nil
+		}
+		t, err := r.trigger(h, def, instance, &f)
+		if err != nil {
+			return err
+		}
+		t.ID, t.HostID = id, host
+		h.Triggers = append(h.Triggers, t)
+		if def != 0 {
+			o := origin{host, def, instance}
+			byDef[o], origins[id] = id, o
+		}
+		return nil
+	}, "SELECT host_id, id, coalesce(def_id, 0), instance, "+triggerColumns+
+		" FROM triggers WHERE host_id BETWEEN ? AND ? AND rule_id IS NULL ORDER BY host_id, id", span.from, span.to)
+	if err != nil {
+		return err
+	}
+	own, err := r.ownDepends(ctx, span)
+	if err != nil {
+		return err
+	}
+	for at := span.from; at <= span.to; at++ {
+		h := r.hosts[at]
+		if h == nil {
+			continue
+		}
+		for n := range h.Triggers {
+			t := &h.Triggers[n]
+			o, inherited := origins[t.ID]
+			on := own[t.ID]
+			if inherited {
+				on = r.defs.depends[o.def]
+			}
+			for _, master := range on {
+				mapped := byDef[origin{at, master, o.instance}]
+				if mapped == 0 {
+					mapped = byDef[origin{at, master, ""}]
+				}
+				if mapped == 0 && r.defs.triggers[master] == nil {
+					mapped = model.TriggerID(master)
+				}
+				if mapped != 0 {
+					t.DependsOn = append(t.DependsOn, mapped)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// trigger makes a host's trigger from its row, and from the template's one or the prototype that defines it.
+func (r *hostReader) trigger(h *model.HostConfig, def int64, instance string, f *triggerFields) (model.Trigger, error) {
+	if def == 0 {
+		var t model.Trigger
+		tags := f.tags
+		if r.tags[tags] != nil {
+			f.tags = ""
+		}
+		err := f.trigger(&t)
+		if f.tags == "" {
+			t.Tags = r.tags[tags]
+		} else {
+			r.tags[tags] = t.Tags
+		}
+		return t, err
+	}
+	d := r.defs.triggers[def]
+	if d == nil {
+		return model.Trigger{}, fmt.Errorf("a trigger of host %s is inherited from row %d, which is no trigger of a template", h.Host.Host, def)
+	}
+	t := d.inherited(h.Host.Host)
+	if instance == "" {
+		return t, nil
+	}
+	var macros map[string]string
+	if err := json.Unmarshal([]byte(instance), &macros); err != nil {
+		return t, fmt.Errorf("a trigger of host %s: macros: %w", h.Host.Host, err)
+	}
+	return instanceOf(t, macros), nil
+}
+
+// ownDepends are the dependencies of the hosts' own triggers.
+func (r *hostReader) ownDepends(ctx context.Context, span idRange) (map[model.TriggerID][]int64, error) {
+	own := make(map[model.TriggerID][]int64)
+	err := rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
+		var id model.TriggerID
+		var on int64
+		err := rows.Scan(&id, &on)
+		own[id] = append(own[id], on)
+		return err
+	}, `SELECT d.trigger_id, d.depends_on FROM trigger_dependencies d JOIN triggers t ON t.id = d.trigger_id
+		WHERE t.host_id BETWEEN ? AND ? AND t.rule_id IS NULL ORDER BY d.trigger_id, d.depends_on`, span.from, span.to)
+	return own, err
+}
+
+// instanceOf expands discovery macros in all texts of a trigger.
+func instanceOf(t model.Trigger, macros map[string]string) model.Trigger {
+	var pairs []string
+	for name, value := range macros {
+		pairs = append(pairs, name, value)
+	}
+	plain := strings.NewReplacer(pairs...)
+	t.Name, t.EventName, t.OpData = plain.Replace(t.Name), plain.Replace(t.EventName), plain.Replace(t.OpData)
+	t.Comments, t.URL = plain.Replace(t.Comments), plain.Replace(t.URL)
+	t.Expression, t.Recovery = expandExpression(t.Expression, macros), expandExpression(t.Recovery, macros)
+	t.Tags = slices.Clone(t.Tags)
+	for i := range t.Tags {
+		t.Tags[i].Name, t.Tags[i].Value = plain.Replace(t.Tags[i].Name), plain.Replace(t.Tags[i].Value)
+	}
+	return t
+}

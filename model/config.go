@@ -1,0 +1,21 @@
+package model
+
+// HostConfig is all that is configured for one host, as a configuration database hands it to a configuration cache:
+// templates are resolved, user macros are not yet expanded.
+type HostConfig struct {
+	Host Host
+	// TemplateMacros are the macros of the host's templates, nearest template first; the first match of a name wins.
+	TemplateMacros []Macro
+	// Items and Triggers are the host's own and the inherited ones. Slices inside them are shared between hosts and must
+	// not be changed.
+	Items    []ItemConfig
+	Triggers []Trigger
+}
+
+// ItemConfig is an item as it is configured.
+type ItemConfig struct {
+	Item
+	// HistoryText and TrendsText are the retention texts, such as "90d", "0" or "{$HISTORY}"; Item.History and
+	// Item.Trends are not set.
+	HistoryText, TrendsText string
+}
