@@ -1,0 +1,136 @@
+package mongo
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+)
+
+// The compressors of OP_COMPRESSED.
+const (
+	compressorNone   = 0
+	compressorSnappy = 1
+	compressorZlib   = 2
+	compressorZstd   = 3
+	maxCompressor    = compressorZstd
+)
+
+// Inflater unpacks the start of compressed bodies. It belongs to one goroutine.
+type Inflater struct {
+	limit  int
+	out    []byte
+	zlib   io.ReadCloser
+	reader bytes.Reader
+	zstd   *zstd.Decoder
+}
+
+// ErrCompressor says that a message uses a compressor that does not exist.
+var ErrCompressor = errors.New("mongo: unknown compressor")
+
+// NewInflater returns an inflater that unpacks at most limitBytes of each body, whatever the message declares.
+func NewInflater(limitBytes int) (*Inflater, error) {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxMessageBytes), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
+	if err != nil {
+		return nil, fmt.Errorf("mongo: %w", err)
+	}
+	return &Inflater{limit: limitBytes, zstd: d}, nil
+}
+
+// Inflate reads the body of OP_COMPRESSED at the start of b, which begins behind the message header h and may be cut. It returns the
+// header of the plain message and the start of its body, valid until the next call.
+func (f *Inflater) Inflate(h Header, b []byte) (Header, []byte, error) {
+	if len(b) < CompressedBytes {
+		return h, nil, ErrShort
+	}
+	inner := Op(binary.LittleEndian.Uint32(b))
+	size := int(binary.LittleEndian.Uint32(b[4:]))
+	compressor := b[8]
+	if !inner.Known() || inner == OpCompressed || size > MaxMessageBytes-HeaderBytes {
+		return h, nil, ErrMalformed
+	}
+	whole := HeaderBytes+len(b) >= h.Length
+	plain := Header{Length: HeaderBytes + size, RequestID: h.RequestID, ResponseTo: h.ResponseTo, Op: inner}
+	body, err := f.unpack(compressor, b[CompressedBytes:], min(size, f.limit), whole)
+	if err != nil {
+		return plain, nil, err
+	}
+	if whole && len(body) < min(size, f.limit) {
+		return plain, nil, fmt.Errorf("%w: %d bytes unpacked, %d declared", ErrMalformed, len(body), size)
+	}
+	return plain, body[:min(len(body), size)], nil
+}
+
+// unpack inflates up to most bytes. Of a cut input it gives what can be had; Snappy's block form gives nothing then.
+func (f *Inflater) unpack(compressor byte, packed []byte, most int, whole bool) ([]byte, error) {
+	if cap(f.out) < most {
+		f.out = make([]byte, most)
+	}
+	switch compressor {
+	case compressorNone:
+		return packed[:min(len(packed), most)], nil
+	case compressorSnappy:
+		return f.snappy(packed, most)
+	case compressorZlib:
+		f.reader.Reset(packed)
+		if f.zlib == nil {
+			z, err := zlib.NewReader(&f.reader)
+			if err != nil {
+				return nil, ErrMalformed
+			}
+			f.zlib = z
+		} else if err := f.zlib.(zlib.Resetter).Reset(&f.reader, nil); err != nil {
+			return nil, ErrMalformed
+		}
+		return readUpTo(f.zlib, f.out[:most], whole)
+	case compressorZstd:
+		f.reader.Reset(packed)
+		if err := f.zstd.Reset(&f.reader); err != nil {
+			return nil, ErrMalformed
+		}
+		return readUpTo(f.zstd, f.out[:most], whole)
+	}
+	return nil, ErrCompressor
+}
+
+// maxSnappyBytes bounds what one Snappy body may declare: the block form cannot be unpacked in part.
+const maxSnappyBytes = 1 << 20
+
+// snappy unpacks a Snappy block. A large or cut one gives nothing, because the format has no way to unpack a part.
+func (f *Inflater) snappy(packed []byte, most int) ([]byte, error) {
+	size, err := s2.DecodedLen(packed)
+	if err != nil {
+		return nil, ErrMalformed
+	}
+	if size > maxSnappyBytes {
+		return nil, ErrShort
+	}
+	if cap(f.out) < size {
+		f.out = make([]byte, size)
+	}
+	out, err := s2.Decode(f.out[:0:cap(f.out)], packed)
+	if err != nil {
+		return nil, ErrMalformed
+	}
+	return out[:min(len(out), most)], nil
+}
+
+// readUpTo fills out; of a cut input it returns what came.
+func readUpTo(r io.Reader, out []byte, whole bool) ([]byte, error) {
+	n, err := io.ReadFull(r, out)
+	if err == nil {
+		return out, nil
+	}
+	if whole {
+		return nil, ErrMalformed
+	}
+	if n == 0 {
+		return nil, ErrShort
+	}
+	return out[:n], nil
+}
