@@ -2,16 +2,10 @@ package extent
 
 import (
 	"fmt"
-	"sync"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
-)
 
-// encoders are idle Zstandard encoders by their speed class; decoders are idle decoders.
-var (
-	encoders [zstd.SpeedBestCompression + 1]sync.Pool
-	decoders sync.Pool
+	"tidemark/storage/dbengine/page/zframe"
 )
 
 // compress replaces dst[body:] by its compressed form if that saves at least a thirty-second, and returns the codec
@@ -28,21 +22,10 @@ func compress(dst []byte, body int, codec Codec, level int) ([]byte, Codec, erro
 		}
 		packed = packed[:n]
 	case Zstd:
-		if level < 1 || level > 22 {
-			return dst, None, fmt.Errorf("%w: zstd level %d, expected 1 to 22", ErrPages, level)
+		var err error
+		if packed, err = zframe.Append(nil, plain, level); err != nil {
+			return dst, None, fmt.Errorf("%w: %w", ErrPages, err)
 		}
-		speed := zstd.EncoderLevelFromZstd(level)
-		e, ok := encoders[speed].Get().(*zstd.Encoder)
-		if !ok {
-			var err error
-			e, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(speed), zstd.WithEncoderConcurrency(1),
-				zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
-			if err != nil {
-				return dst, None, fmt.Errorf("%w: zstd: %w", ErrPages, err)
-			}
-		}
-		packed = e.EncodeAll(plain, nil)
-		encoders[speed].Put(e)
 	}
 	if len(packed) == 0 || len(packed) > len(plain)-len(plain)/32 {
 		return dst, None, nil
@@ -67,35 +50,7 @@ func inflate(codec Codec, stored []byte, size int) ([]byte, error) {
 		}
 		return plain, nil
 	case Zstd:
-		return inflateZstd(stored, size)
+		return zframe.Read(nil, stored, size)
 	}
 	return stored, nil
-}
-
-// inflateZstd reads one Zstandard frame whose content must have size bytes.
-func inflateZstd(stored []byte, size int) ([]byte, error) {
-	var h zstd.Header
-	if err := h.Decode(stored); err != nil {
-		return nil, fmt.Errorf("zstd: %w", err)
-	}
-	if !h.HasFCS || h.FrameContentSize != uint64(size) {
-		return nil, fmt.Errorf("zstd: a frame of %d bytes, expected %d", h.FrameContentSize, size)
-	}
-	d, ok := decoders.Get().(*zstd.Decoder)
-	if !ok {
-		var err error
-		d, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*MaxBytes))
-		if err != nil {
-			return nil, fmt.Errorf("zstd: %w", err)
-		}
-	}
-	plain, err := d.DecodeAll(stored, make([]byte, 0, size))
-	decoders.Put(d)
-	if err != nil {
-		return nil, fmt.Errorf("zstd: %w", err)
-	}
-	if len(plain) != size {
-		return nil, fmt.Errorf("zstd: %d bytes, expected %d", len(plain), size)
-	}
-	return plain, nil
 }

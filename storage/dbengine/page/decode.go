@@ -66,7 +66,7 @@ func (c *coder) decode(dst []uint64, b []byte, r rank) error {
 		}
 		return f.end()
 	case schemeFOR, schemeDeltaFOR, schemeDelta, schemeDouble, schemeLine:
-		return decodePacked(dst, scheme, f)
+		return c.decodePacked(dst, scheme, f)
 	case schemeDict:
 		if r <= rankDict {
 			return c.decodeDict(dst, b[1:])
@@ -98,7 +98,7 @@ func decodeRaw(dst []uint64, b []byte) error {
 }
 
 // decodePacked fills dst from a scheme over one stream.
-func decodePacked(dst []uint64, scheme byte, f fields) error {
+func (c *coder) decodePacked(dst []uint64, scheme byte, f fields) error {
 	start := f.signed()
 	var step, base uint64
 	switch scheme {
@@ -115,7 +115,7 @@ func decodePacked(dst []uint64, scheme byte, f fields) error {
 		return f.end()
 	}
 	var err error
-	if f.rest, err = readStream(dst, f.rest, base); err != nil {
+	if f.rest, err = c.readStream(dst, f.rest, base); err != nil {
 		return err
 	}
 	switch scheme {

@@ -29,14 +29,35 @@ func (d *dict) find(x uint64) uint64 {
 	return s
 }
 
+// fewDistinct reports whether a dictionary may pay, from a sample.
+func fewDistinct(v []uint64) bool {
+	if len(v) < 2*samples {
+		return true
+	}
+	var seen [24]uint64
+	count := 0
+	for i := 0; i < len(v); i += len(v) / samples {
+		if slices.Contains(seen[:count], v[i]) {
+			continue
+		}
+		if count == len(seen) {
+			return false
+		}
+		seen[count] = v[i]
+		count++
+	}
+	return true
+}
+
 // encodeDict appends v as indices into its sorted distinct values, or nothing if there are too many of them.
 func (c *coder) encodeDict(dst []byte, v []uint64, l *level) []byte {
-	var d dict
+	d := &c.dict
+	clear(d.index[:])
 	l.outer = l.outer[:0]
 	limit := min(maxDict, len(v)/4)
-	for i, x := range v {
+	for _, x := range v {
 		if s := d.find(x); d.index[s] == 0 {
-			if len(l.outer) == limit || i < 64 && len(l.outer) > 24 && len(v) > 64 {
+			if len(l.outer) == limit {
 				return dst
 			}
 			l.outer = append(l.outer, x)

@@ -9,20 +9,19 @@ import (
 type shape struct {
 	// changes counts the values that differ from the one before, bends the deltas that do so.
 	changes, bends int
-	// low and high are the ends of the range that holds all values on the circle of 2^64.
+	// low and high are the ends of the range that holds all values, on the circle of 2^64 seen from the first.
 	low, high uint64
 	// least and most are the smallest and largest delta.
 	least, most int64
-	// unit divides all deltas.
-	unit uint64
 }
 
-// measure fills delta (delta[0] is unused and zero) and returns the shape of v.
+// measure fills delta (delta[0] is zero) and returns the shape of v, which has at least two values.
 func measure(delta, v []uint64) shape {
 	first := v[0]
 	s := shape{least: 1<<63 - 1, most: -1 << 63}
-	minU, maxU, minS, maxS := first, first, int64(first), int64(first)
-	before, slope := first, uint64(0)
+	low, high := int64(0), int64(0) // relative to the first value
+	before, slope := first, v[1]-first
+	delta = delta[:len(v)]
 	delta[0] = 0
 	for i := 1; i < len(v); i++ {
 		x := v[i]
@@ -35,19 +34,21 @@ func measure(delta, v []uint64) shape {
 			s.bends++
 		}
 		before, slope = x, d
-		minU, maxU = min(minU, x), max(maxU, x)
-		minS, maxS = min(minS, int64(x)), max(maxS, int64(x))
+		low, high = min(low, int64(x-first)), max(high, int64(x-first))
 		s.least, s.most = min(s.least, int64(d)), max(s.most, int64(d))
 	}
-	if len(v) > 1 && delta[1] != 0 {
-		s.bends-- // the first delta is a start, not a bend
-	}
-	s.low, s.high = minU, maxU
-	if uint64(maxS-minS) < maxU-minU {
-		s.low, s.high = uint64(minS), uint64(maxS)
-	}
-	s.unit = commonUnit(delta)
+	s.low, s.high = first+uint64(low), first+uint64(high)
 	return s
+}
+
+// constant reports whether all values are the same, as in most columns.
+func constant(v []uint64) bool {
+	for _, x := range v {
+		if x != v[0] {
+			return false
+		}
+	}
+	return true
 }
 
 // commonUnit returns the greatest common divisor of all deltas as signed numbers; most columns give 1 after few steps.
@@ -76,37 +77,43 @@ func (c *coder) encode(dst []byte, v []uint64, r rank) []byte {
 	if n == 0 {
 		return dst
 	}
+	if constant(v) {
+		return shorter(appendConstant(dst, v[0]), len(dst), v)
+	}
 	l := &c.levels[r]
 	l.delta = resize(l.delta, n)
 	s := measure(l.delta, v)
-	if n == 1 || s.changes == 0 {
-		return shorter(appendConstant(dst, v[0]), len(dst), v)
-	}
 	if s.bends == 0 {
 		return shorter(appendLinear(dst, v[0], l.delta[1]), len(dst), v)
 	}
 	mark := len(dst)
-	if r <= rankUnit && s.unit > 1 {
-		dst = c.encodeUnit(dst, v, s.unit)
-		if s.changes*bits.Len64(s.unit) >= 128 {
-			return shorter(dst, mark, v)
+	if r <= rankUnit {
+		if unit := commonUnit(l.delta); unit > 1 {
+			dst = c.encodeUnit(dst, v, unit)
+			if s.changes*bits.Len64(unit) >= 128 {
+				return shorter(dst, mark, v)
+			}
 		}
 	}
 	unit := len(dst)
-	dst = c.encodePacked(dst, v, s, l)
-	dst = keepShorter(dst, mark, unit)
-	if r < rankRuns && s.changes < n/2 {
-		at := len(dst)
+	t := take(v, l.delta, &s)
+	runs := r < rankRuns && s.changes < n/2
+	if runs && s.changes <= n/16 {
 		dst = c.encodeRuns(dst, v, s.changes+1, l)
-		dst = keepShorter(dst, mark, at)
+		dst = keepShorter(dst, mark, unit)
+	} else {
+		dst = c.encodePacked(dst, v, &s, &t, l)
+		dst = keepShorter(dst, mark, unit)
+		if at := len(dst); runs && t.runBytes(n, s.changes) < at-mark {
+			dst = c.encodeRuns(dst, v, s.changes+1, l)
+			dst = keepShorter(dst, mark, at)
+		}
 	}
-	if r < rankSlopes && s.bends < n/3 && s.bends < s.changes {
-		at := len(dst)
+	if at := len(dst); r < rankSlopes && s.bends < n/3 && s.bends < s.changes {
 		dst = c.encodeSlopes(dst, v, l)
 		dst = keepShorter(dst, mark, at)
 	}
-	if r < rankDict && len(dst)-mark > n/4 {
-		at := len(dst)
+	if at := len(dst); r < rankDict && at-mark > n/4 && fewDistinct(v) {
 		dst = c.encodeDict(dst, v, l)
 		dst = keepShorter(dst, mark, at)
 	}
@@ -148,114 +155,6 @@ func appendLinear(dst []byte, start, step uint64) []byte {
 	dst = binary.AppendVarint(append(dst, schemeLinear), int64(start))
 	return binary.AppendVarint(dst, int64(step))
 }
-
-// candidate is a packed scheme with its header; its stream waits in the level's buffers.
-type candidate struct {
-	scheme byte
-	header [3]uint64
-	fields int
-	size   int
-}
-
-// encodePacked appends the shortest of the packed schemes.
-func (c *coder) encodePacked(dst []byte, v []uint64, s shape, l *level) []byte {
-	n := len(v)
-	l.work, l.best = resize(l.work, n), resize(l.best, n)
-	l.widths, l.kept = resize(l.widths, blocksOf(n)), resize(l.kept, blocksOf(n))
-	best := candidate{size: 1<<63 - 1}
-	consider := func(scheme byte, fields int, header [3]uint64) {
-		size := 1 + planStream(l.widths, l.work)
-		for _, x := range header[:fields] {
-			size += varintSize(x)
-		}
-		if size < best.size {
-			best = candidate{scheme, header, fields, size}
-			l.work, l.best = l.best, l.work
-			l.widths, l.kept = l.kept, l.widths
-		}
-	}
-	for _, base := range bases(v, s.low, s.high) {
-		residualFrom(l.work, v, base)
-		consider(schemeFOR, 1, [3]uint64{base})
-	}
-	if c.lines {
-		base, step := fitLine(l.work, v)
-		consider(schemeLine, 3, [3]uint64{v[0], step, base})
-	}
-	for _, least := range bases(l.delta[1:], uint64(s.least), uint64(s.most)) {
-		residualFrom(l.work, l.delta, least)
-		l.work[0] = 0
-		consider(schemeDeltaFOR, 2, [3]uint64{v[0] - least, least})
-	}
-	for i, d := range l.delta {
-		l.work[i] = zigzag(d)
-	}
-	consider(schemeDelta, 1, [3]uint64{v[0]})
-	before := l.delta[1]
-	for i, d := range l.delta {
-		l.work[i] = zigzag(d - before)
-		before = d
-	}
-	l.work[0], l.work[1] = 0, 0
-	consider(schemeDouble, 2, [3]uint64{v[0] - l.delta[1], l.delta[1]})
-
-	dst = append(dst, best.scheme)
-	for _, x := range best.header[:best.fields] {
-		dst = binary.AppendVarint(dst, int64(x))
-	}
-	return appendStream(dst, l.best, l.kept)
-}
-
-// bases returns what values between low and high may be stored relative to: the low end and, if a sample says that few values
-// are far below the rest, the sample's low end. Those few become exceptions.
-func bases(v []uint64, low, high uint64) []uint64 {
-	const sample = 32
-	if len(v) < 2*sample {
-		return []uint64{low}
-	}
-	least, most := high-low, uint64(0)
-	for i := range sample {
-		x := v[i*(len(v)-1)/(sample-1)] - low
-		least, most = min(least, x), max(most, x)
-	}
-	if bits.Len64(most-least)+2 > bits.Len64(high-low) || least == 0 {
-		return []uint64{low}
-	}
-	return []uint64{low, low + least}
-}
-
-func residualFrom(dst, v []uint64, base uint64) {
-	dst = dst[:len(v)]
-	for i, x := range v {
-		dst[i] = x - base
-	}
-}
-
-// fitLine fills dst with the distances of v above the lowest line through its first and last value, and returns the
-// line's offset and step.
-func fitLine(dst, v []uint64) (base, step uint64) {
-	n := len(v)
-	step = uint64(int64(v[n-1]-v[0]) / int64(n-1))
-	lowest := int64(0)
-	line := v[0]
-	for i, x := range v {
-		d := x - line
-		lowest = min(lowest, int64(d))
-		dst[i] = d
-		line += step
-	}
-	for i := range dst[:n] {
-		dst[i] -= uint64(lowest)
-	}
-	return uint64(lowest), step
-}
-
-func zigzag(x uint64) uint64 { return x<<1 ^ uint64(int64(x)>>63) }
-
-func unzigzag(x uint64) uint64 { return x>>1 ^ -(x & 1) }
-
-// varintSize returns the bytes that binary.AppendVarint takes for x.
-func varintSize(x uint64) int { return (bits.Len64(zigzag(x)|1) + 6) / 7 }
 
 // encodeUnit appends v as multiples of unit.
 func (c *coder) encodeUnit(dst []byte, v []uint64, unit uint64) []byte {

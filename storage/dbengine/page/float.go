@@ -150,7 +150,7 @@ func (c *coder) encodeSplit(dst []byte, v []uint64, low int) []byte {
 	dst = append(dst, schemeSplit, byte(low))
 	dst = c.encodeSized(dst, c.bits, rankRuns)
 	planStream(l.widths, l.work)
-	return appendStream(dst, l.work, l.widths)
+	return c.appendStream(dst, l.work, l.widths)
 }
 
 // decodeFloats fills dst, which is not empty, with the bits of floats.
@@ -254,7 +254,7 @@ func (c *coder) decodeSplit(dst []uint64, b []byte) error {
 	if err := c.decode(c.bits, first, rankRuns); err != nil {
 		return err
 	}
-	if rest, err = readStream(dst, rest, 0); err != nil {
+	if rest, err = c.readStream(dst, rest, 0); err != nil {
 		return err
 	}
 	if len(rest) > 0 {

@@ -73,6 +73,11 @@ type coder struct {
 	levels [ranks]level
 	// bits is for the integer form of floats, check for the decoded form of what was encoded.
 	bits, check []uint64
+	// block and padded are a short block and its bytes.
+	block  [blockValues]uint64
+	padded [8 * blockValues]byte
+	// dict finds distinct values.
+	dict dict
 }
 
 // level is the memory of one rank.

@@ -28,56 +28,49 @@ func blocksOf(n int) int { return (n + blockValues - 1) / blockValues }
 func planStream(widths []byte, v []uint64) int {
 	size := blocksOf(len(v))
 	for k := range widths {
-		var h [65]uint8
 		block := v[k*blockValues:]
+		// Two histograms, because adding to one counter twice in a row waits for the first addition.
+		var h, even [65]uint8
 		if len(block) >= blockValues {
-			for _, x := range (*[blockValues]uint64)(block) {
-				h[bits.Len64(x)]++
+			full := (*[blockValues]uint64)(block)
+			for i := 0; i < blockValues; i += 2 {
+				even[bits.Len64(full[i])]++
+				h[bits.Len64(full[i+1])]++
 			}
-			block = block[:blockValues]
-		} else {
-			for _, x := range block {
-				h[bits.Len64(x)]++
-			}
+			w, cost := planBlock(&h, &even, blockValues)
+			widths[k] = w
+			size += cost
+			continue
 		}
-		w, cost := planBlock(&h, len(block))
+		for _, x := range block {
+			h[bits.Len64(x)]++
+		}
+		w, cost := planBlock(&h, &even, len(block))
 		widths[k] = w
 		size += cost
 	}
 	return size
 }
 
-// planBlock returns the cheapest width byte for count values whose lengths in bits h counts, and the block's size.
-func planBlock(h *[65]uint8, count int) (width byte, size int) {
-	w := 64
-	for h[w] == 0 && w > 0 {
-		w--
+// planBlock returns the cheapest width byte for count values whose lengths in bits h and even count together, and the
+// block's size.
+func planBlock(h, even *[65]uint8, count int) (width byte, size int) {
+	widest := 64
+	for widest > 0 && h[widest]+even[widest] == 0 {
+		widest--
 	}
-	width, size = byte(w), (count*w+7)/8
-	var over [maxExceptions]int // lengths of the exceptions
-	exceptions := 0
-	for w > 0 {
-		c := int(h[w])
-		if exceptions+c > maxExceptions {
+	width, size = byte(widest), (count*widest+7)/8
+	exceptions, tail := 0, 0 // tail is the size of the exceptions' high bits
+	for w := widest - 1; w >= 0; w-- {
+		c := int(h[w+1] + even[w+1])
+		if exceptions += c; exceptions > maxExceptions {
 			break
 		}
-		for range c {
-			over[exceptions] = w
-			exceptions++
+		tail += c
+		for wide := w + 8; wide <= widest; wide += 7 {
+			tail += int(h[wide] + even[wide]) // one more byte at every seventh bit
 		}
-		w--
-		cost := (count*w+7)/8 + 1 + exceptions
-		if cost >= size {
-			// Exceptions only grow; no narrower width is cheaper once they alone cost more.
-			if 1+2*exceptions >= size {
-				break
-			}
-			continue
-		}
-		for _, length := range over[:exceptions] {
-			cost += (length - w + 6) / 7
-		}
-		if cost < size {
+		if cost := (count*w+7)/8 + 1 + exceptions + tail; cost < size {
 			width, size = byte(w)|patched, cost
 		}
 	}
@@ -85,16 +78,16 @@ func planBlock(h *[65]uint8, count int) (width byte, size int) {
 }
 
 // appendStream appends the stream of v with the widths that planStream chose.
-func appendStream(dst []byte, v []uint64, widths []byte) []byte {
+func (c *coder) appendStream(dst []byte, v []uint64, widths []byte) []byte {
 	dst = append(dst, widths...)
-	var block [blockValues]uint64
+	block := &c.block
 	for k, wb := range widths {
 		rest := v[k*blockValues:]
 		count := min(len(rest), blockValues)
 		w := int(wb &^ patched)
 		at := len(dst)
 		dst = grow(dst, 8*w+8)
-		source := &block
+		source := block
 		if wb&patched == 0 && count == blockValues {
 			source = (*[blockValues]uint64)(rest)
 		} else {
@@ -144,7 +137,7 @@ func grow(dst []byte, n int) []byte {
 }
 
 // readStream reads len(dst) numbers from the front of b, adds base to each, and returns what follows them.
-func readStream(dst []uint64, b []byte, base uint64) ([]byte, error) {
+func (c *coder) readStream(dst []uint64, b []byte, base uint64) ([]byte, error) {
 	blocks := blocksOf(len(dst))
 	if len(b) < blocks {
 		return nil, corrupt("%d bytes of widths for %d blocks", len(b), blocks)
@@ -175,11 +168,11 @@ func readStream(dst []uint64, b []byte, base uint64) ([]byte, error) {
 	if len(dst) == 0 {
 		return b, nil
 	}
-	return readShort(dst, b, widths[0], base)
+	return c.readShort(dst, b, widths[0], base)
 }
 
 // readShort reads a last block of less than 64 values.
-func readShort(dst []uint64, b []byte, wb byte, base uint64) ([]byte, error) {
+func (c *coder) readShort(dst []uint64, b []byte, wb byte, base uint64) ([]byte, error) {
 	w := int(wb &^ patched)
 	if w > 64 {
 		return nil, corrupt("a block %d bits wide, expected at most 64", w)
@@ -188,18 +181,17 @@ func readShort(dst []uint64, b []byte, wb byte, base uint64) ([]byte, error) {
 	if len(b) < size {
 		return nil, corrupt("a block cut off at %d of %d bytes", len(b), size)
 	}
-	var block [blockValues]uint64
+	block := &c.block
 	if len(b) >= 8*w {
-		unpackers[w](&block, b, base)
+		unpackers[w](block, b, base)
 	} else {
-		var padded [8 * blockValues]byte
-		copy(padded[:], b)
-		unpackers[w](&block, padded[:], base)
+		copy(c.padded[:], b)
+		unpackers[w](block, c.padded[:], base)
 	}
 	b = b[size:]
 	if wb&patched != 0 {
 		var err error
-		if b, err = patch(&block, len(dst), b, w); err != nil {
+		if b, err = patch(block, len(dst), b, w); err != nil {
 			return nil, err
 		}
 	}
