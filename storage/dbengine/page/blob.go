@@ -28,7 +28,7 @@ func AppendBlobs(dst, arena []byte, spans []uint64) []byte {
 	}
 	c := coders.Get().(*coder)
 	defer coders.Put(c)
-	c.lines = false
+	c.lines, c.dense = false, false
 	index, lengths := make([]uint64, len(spans)), make([]uint64, 0, len(spans))
 	seen := make(map[string]uint64, len(spans))
 	var texts []byte

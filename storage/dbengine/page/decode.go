@@ -67,6 +67,11 @@ func (c *coder) decode(dst []uint64, b []byte, r rank) error {
 		return f.end()
 	case schemeFOR, schemeDeltaFOR, schemeDelta, schemeDouble, schemeLine:
 		return c.decodePacked(dst, scheme, f)
+	case schemeFOR | schemeCoded, schemeDeltaFOR | schemeCoded, schemeDelta | schemeCoded, schemeDouble | schemeCoded,
+		schemeLine | schemeCoded:
+		if r < rankCoded {
+			return c.decodePacked(dst, scheme, f)
+		}
 	case schemeDict:
 		if r <= rankDict {
 			return c.decodeDict(dst, b[1:])
@@ -101,6 +106,8 @@ func decodeRaw(dst []uint64, b []byte) error {
 func (c *coder) decodePacked(dst []uint64, scheme byte, f fields) error {
 	start := f.signed()
 	var step, base uint64
+	coded := scheme&schemeCoded != 0
+	scheme &^= schemeCoded
 	switch scheme {
 	case schemeFOR:
 		base = start
@@ -114,9 +121,16 @@ func (c *coder) decodePacked(dst []uint64, scheme byte, f fields) error {
 	if f.bad {
 		return f.end()
 	}
-	var err error
-	if f.rest, err = c.readStream(dst, f.rest, base); err != nil {
-		return err
+	if coded {
+		if err := c.readCoded(dst, f.rest, base); err != nil {
+			return err
+		}
+		f.rest = nil
+	} else {
+		var err error
+		if f.rest, err = c.readStream(dst, f.rest, base); err != nil {
+			return err
+		}
 	}
 	switch scheme {
 	case schemeDeltaFOR:

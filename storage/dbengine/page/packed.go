@@ -2,6 +2,7 @@ package page
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 )
 
@@ -11,7 +12,12 @@ type candidate struct {
 	header [3]uint64
 	fields int
 	size   int
+	// coded is how the stream would be coded; its size is the greatest number if it would not be.
+	coded codedPlan
 }
+
+// bytes is the size of the shorter form.
+func (p *candidate) bytes() int { return min(p.size, p.coded.size) }
 
 const (
 	// samples is the number of values that estimate looks at.
@@ -63,19 +69,29 @@ func skewed(low, high, whole uint64) bool { return bits.Len64(high-low)+2 <= bit
 
 // packing chooses the shortest of the packed schemes for one column.
 type packing struct {
-	l    *level
-	best candidate
+	l *level
+	// table is not nil if coded streams are wanted.
+	table *table
+	best  candidate
 }
 
 // consider compares the scheme whose numbers are in l.work with the best one so far.
 func (p *packing) consider(scheme byte, fields int, header [3]uint64) {
 	l := p.l
-	size := 1 + planStream(l.widths, l.work)
+	size := 1
 	for _, x := range header[:fields] {
 		size += varintSize(x)
 	}
-	if size < p.best.size {
-		p.best = candidate{scheme, header, fields, size}
+	now := candidate{scheme: scheme, header: header, fields: fields, coded: codedPlan{size: math.MaxInt}}
+	now.size = size + planStream(l.widths, l.work)
+	if p.table != nil {
+		now.coded = planCoded(&p.table.count, l.work)
+		if now.coded.size != math.MaxInt {
+			now.coded.size += size
+		}
+	}
+	if now.bytes() < p.best.bytes() {
+		p.best = now
 		l.work, l.best = l.best, l.work
 		l.widths, l.kept = l.kept, l.widths
 	}
@@ -86,7 +102,10 @@ func (c *coder) encodePacked(dst []byte, v []uint64, s *shape, t *sample, l *lev
 	n := len(v)
 	l.work, l.best = resize(l.work, n), resize(l.best, n)
 	l.widths, l.kept = resize(l.widths, blocksOf(n)), resize(l.kept, blocksOf(n))
-	p := packing{l: l, best: candidate{size: 1<<63 - 1}}
+	p := packing{l: l, best: candidate{size: math.MaxInt, coded: codedPlan{size: math.MaxInt}}}
+	if c.dense {
+		p.table = c.coding()
+	}
 	sum := t.bits
 	limit := min(sum[0], sum[1], sum[2], sum[3]) + margin*samples
 	if sum[0] <= limit {
@@ -108,9 +127,19 @@ func (c *coder) encodePacked(dst []byte, v []uint64, s *shape, t *sample, l *lev
 	if sum[3] <= limit {
 		p.considerDouble(v)
 	}
+	mark := len(dst)
 	dst = append(dst, p.best.scheme)
 	for _, x := range p.best.header[:p.best.fields] {
 		dst = binary.AppendVarint(dst, int64(x))
+	}
+	head := len(dst)
+	if p.best.coded.size < p.best.size {
+		dst = c.appendCoded(dst, l.best, p.best.coded)
+		if len(dst)-mark < p.best.size {
+			dst[mark] |= schemeCoded
+			return dst
+		}
+		dst = dst[:head]
 	}
 	return c.appendStream(dst, l.best, l.kept)
 }

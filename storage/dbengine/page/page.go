@@ -46,6 +46,9 @@ const (
 	schemeSlopes   = 10 // start and a column of deltas
 	schemeUnit     = 11 // unit, start and a column of (value − start) / unit
 
+	// schemeCoded is added to a scheme from FOR to line whose stream is a coded one (coded.go).
+	schemeCoded = 64
+
 	schemeDecimal = 16 // floats: exponent and a column of value · 10^exponent
 	schemePatched = 17 // decimal, with exceptions
 	schemeOrdered = 18 // floats: a column of the bits in an order-preserving form
@@ -62,6 +65,8 @@ const (
 	rankRuns
 	rankDict
 	rankPlain
+	rankCoded  // the counts of a coded stream are inside a packed column
+	rankCounts // and are not coded themselves
 	ranks
 )
 
@@ -69,6 +74,8 @@ const (
 type coder struct {
 	// lines adds schemeLine to the candidates, which pays for times only.
 	lines bool
+	// dense takes coded streams where they are shorter.
+	dense bool
 	// levels are the buffers of each rank; a column and those inside it have different ranks.
 	levels [ranks]level
 	// bits is for the integer form of floats, check for the decoded form of what was encoded.
@@ -78,6 +85,8 @@ type coder struct {
 	padded [8 * blockValues]byte
 	// dict finds distinct values.
 	dict dict
+	// table is for coded streams; nil until the first.
+	table *table
 }
 
 // level is the memory of one rank.
@@ -104,7 +113,11 @@ func words(at []int64) []uint64 {
 
 // AppendUints appends the column of v to dst: at most 8 bytes a value and one more. No values take no bytes. It
 // panics if v has more than MaxValues values.
-func AppendUints(dst []byte, v []uint64) []byte { return appendUints(dst, v, false) }
+func AppendUints(dst []byte, v []uint64) []byte { return appendUints(dst, v, false, false) }
+
+// AppendDenseUints is AppendUints for data at rest: it also tries entropy coding, which takes about a tenth fewer bytes,
+// several times as long to encode and up to twice as long to decode. DecodeUints reads both.
+func AppendDenseUints(dst []byte, v []uint64) []byte { return appendUints(dst, v, false, true) }
 
 // DecodeUints appends the n values of the column b to dst. On an error dst is returned as it was.
 func DecodeUints(dst []uint64, b []byte, n int) ([]uint64, error) {
@@ -122,7 +135,10 @@ func DecodeUints(dst []uint64, b []byte, n int) ([]uint64, error) {
 
 // AppendTimes appends the column of times, Unix nanoseconds in any order, to dst: at most 8 bytes each and one more.
 // It panics if there are more than MaxValues.
-func AppendTimes(dst []byte, at []int64) []byte { return appendUints(dst, words(at), true) }
+func AppendTimes(dst []byte, at []int64) []byte { return appendUints(dst, words(at), true, false) }
+
+// AppendDenseTimes is AppendTimes for data at rest, as AppendDenseUints is AppendUints.
+func AppendDenseTimes(dst []byte, at []int64) []byte { return appendUints(dst, words(at), true, true) }
 
 // DecodeTimes appends the n times of the column b to dst. On an error dst is returned as it was.
 func DecodeTimes(dst []int64, b []byte, n int) ([]int64, error) {
@@ -140,14 +156,19 @@ func DecodeTimes(dst []int64, b []byte, n int) ([]int64, error) {
 
 // AppendFloats appends the column of floats, given as their bits, to dst: at most 8 bytes each and one more. It panics
 // if there are more than MaxValues.
-func AppendFloats(dst []byte, bits []uint64) []byte {
+func AppendFloats(dst []byte, bits []uint64) []byte { return appendFloats(dst, bits, false) }
+
+// AppendDenseFloats is AppendFloats for data at rest, as AppendDenseUints is AppendUints.
+func AppendDenseFloats(dst []byte, bits []uint64) []byte { return appendFloats(dst, bits, true) }
+
+func appendFloats(dst []byte, bits []uint64, dense bool) []byte {
 	mustCount(len(bits))
 	if len(bits) == 0 {
 		return dst
 	}
 	c := coders.Get().(*coder)
 	defer coders.Put(c)
-	c.lines = false
+	c.lines, c.dense = false, dense
 	mark := len(dst)
 	dst = c.encodeFloats(dst, bits)
 	return c.verified(dst, mark, bits, (*coder).decodeFloats)
@@ -167,14 +188,14 @@ func DecodeFloats(dst []uint64, b []byte, n int) ([]uint64, error) {
 	return out, nil
 }
 
-func appendUints(dst []byte, v []uint64, lines bool) []byte {
+func appendUints(dst []byte, v []uint64, lines, dense bool) []byte {
 	mustCount(len(v))
 	if len(v) == 0 {
 		return dst
 	}
 	c := coders.Get().(*coder)
 	defer coders.Put(c)
-	c.lines = lines
+	c.lines, c.dense = lines, dense
 	mark := len(dst)
 	dst = c.encode(dst, v, rankUnit)
 	return c.verified(dst, mark, v, (*coder).decodeUints)

@@ -68,10 +68,12 @@ func checkUints(t rapid.TB, v []uint64) {
 	if got[0] != 7 || !slices.Equal(got[1:], v) {
 		t.Fatalf("scheme %d: got %v; want %v", b[0], got[1:], v)
 	}
-	c := new(coder)
-	plain := c.encode(nil, v, rankUnit)
-	if err := c.decode(got[1:], plain, rankUnit); err != nil || !slices.Equal(got[1:], v) {
-		t.Fatalf("scheme %d is mended by the check only: %v", plain[0], err)
+	for _, dense := range []bool{false, true} {
+		c := &coder{dense: dense}
+		plain := c.encode(nil, v, rankUnit)
+		if err := c.decode(got[1:], plain, rankUnit); err != nil || !slices.Equal(got[1:], v) {
+			t.Fatalf("scheme %d is mended by the check only: %v", plain[0], err)
+		}
 	}
 	at := make([]int64, len(v))
 	for i, x := range v {
@@ -128,10 +130,12 @@ func TestFloats_roundTrip(t *testing.T) {
 		if got[0] != 7 || !slices.Equal(got[1:], v) {
 			t.Fatalf("scheme %d: got %x; want %x", b[0], got[1:], v)
 		}
-		c := new(coder)
-		plain := c.encodeFloats(nil, v)
-		if err := c.decodeFloats(got[1:], plain); err != nil || !slices.Equal(got[1:], v) {
-			t.Fatalf("scheme %d is mended by the check only: %v", plain[0], err)
+		for _, dense := range []bool{false, true} {
+			c := &coder{dense: dense}
+			plain := c.encodeFloats(nil, v)
+			if err := c.decodeFloats(got[1:], plain); err != nil || !slices.Equal(got[1:], v) {
+				t.Fatalf("scheme %d is mended by the check only: %v", plain[0], err)
+			}
 		}
 	})
 }

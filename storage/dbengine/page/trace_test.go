@@ -15,13 +15,19 @@ import (
 
 // traceColumn is one column of the recorded trace.
 type traceColumn struct {
-	float bool
-	v     []uint64
+	float, dense bool
+	v            []uint64
 }
 
 func (c *traceColumn) varies() bool { return slices.Min(c.v) != slices.Max(c.v) }
 
 func (c *traceColumn) append(dst []byte) []byte {
+	if c.dense && c.float {
+		return AppendDenseFloats(dst, c.v)
+	}
+	if c.dense {
+		return AppendDenseUints(dst, c.v)
+	}
 	if c.float {
 		return AppendFloats(dst, c.v)
 	}
@@ -121,10 +127,21 @@ func describe(b []byte) string {
 }
 
 func TestTrace_size(t *testing.T) {
+	trace := readTrace(t)
+	checkTrace(t, trace, 0.070, 0.615)
+	for i := range trace {
+		trace[i].dense = true
+	}
+	checkTrace(t, trace, 0.065, 0.565)
+}
+
+// checkTrace encodes and decodes all columns and checks the bytes a value, over all and over those that vary.
+func checkTrace(t *testing.T, trace []traceColumn, wantAll, wantVarying float64) {
+	t.Helper()
 	all, varying, count := 0, 0, 0
 	wins := map[string]int{}
 	sizes := map[string]int{}
-	for _, c := range readTrace(t) {
+	for _, c := range trace {
 		b := c.append(nil)
 		got, err := c.decode(nil, b)
 		if err != nil || !slices.Equal(got, c.v) {
@@ -138,10 +155,10 @@ func TestTrace_size(t *testing.T) {
 			sizes[describe(b)] += len(b)
 		}
 	}
-	perAll, perVarying := float64(all)/3889/1024, float64(varying)/float64(count)/1024
-	t.Logf("%.4f B a value over all columns, %.4f over the %d that vary", perAll, perVarying, count)
-	if perAll > 0.070 || perVarying > 0.62 {
-		t.Errorf("%.4f and %.4f B a value; expected at most 0.070 and 0.62", perAll, perVarying)
+	perAll, perVarying := float64(all)/float64(len(trace))/1024, float64(varying)/float64(count)/1024
+	t.Logf("dense %v: %.4f B a value over all columns, %.4f over the %d that vary", trace[0].dense, perAll, perVarying, count)
+	if perAll > wantAll || perVarying > wantVarying {
+		t.Errorf("%.4f and %.4f B a value; expected at most %.3f and %.3f", perAll, perVarying, wantAll, wantVarying)
 	}
 	var names []string
 	for name := range wins {
@@ -154,9 +171,14 @@ func TestTrace_size(t *testing.T) {
 }
 
 func BenchmarkTrace(b *testing.B) {
+	b.Run("plain", func(b *testing.B) { benchTrace(b, false) })
+	b.Run("dense", func(b *testing.B) { benchTrace(b, true) })
+}
+
+func benchTrace(b *testing.B, dense bool) {
 	var columns []traceColumn
 	for _, c := range readTrace(b) {
-		if c.varies() {
+		if c.dense = dense; c.varies() {
 			columns = append(columns, c)
 		}
 	}
