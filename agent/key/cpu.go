@@ -157,6 +157,20 @@ func (s *cpuSource) parseCPU(number int, rest []byte, tick uint64, at time.Time)
 	}
 }
 
+// CPUs returns the numbers of the processors that are online, rising.
+func (m *Machine) CPUs() []int {
+	if m.cpu.load(m) != nil {
+		return nil
+	}
+	var numbers []int
+	for i, c := range m.cpu.cores {
+		if i > 0 && c != nil && c.tick == m.tick {
+			numbers = append(numbers, i-1)
+		}
+	}
+	return numbers
+}
+
 // util returns the share of a mode over span, or since the tick before when span is zero.
 func (m *Machine) util(number, mode int, span time.Duration) (Value, error) {
 	if err := m.cpu.load(m); err != nil {

@@ -1,6 +1,7 @@
 package key
 
 import (
+	"context"
 	"crypto/md5" //nolint:gosec // The key asks for MD5; it protects nothing.
 	"crypto/sha256"
 	"encoding/hex"
@@ -126,7 +127,7 @@ func typeSet(text string, problem error) (map[string]func(os.FileMode) bool, err
 	return set, nil
 }
 
-func compileFileSize(_ *Machine, k Key, c *Check) error {
+func compileFileSize(m *Machine, k Key, c *Check) error {
 	path, err := filePath(k)
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func compileFileSize(_ *Machine, k Key, c *Check) error {
 	case "lines":
 		c.uint("", func() (uint64, error) {
 			lines := &lineCounter{}
-			err := sumFile(path, lines)
+			err := m.sumFile(path, lines)
 			return lines.count, err
 		})
 	default:
@@ -290,14 +291,28 @@ func compileFileMatch(_ *Machine, k Key, c *Check) error {
 	return nil
 }
 
+// stoppable is a reader that fails once ctx ended.
+type stoppable struct {
+	ctx context.Context //nolint:containedctx // A reader has no other way to be told.
+	r   io.Reader
+}
+
+// Read reads unless ctx ended.
+func (s stoppable) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.r.Read(p)
+}
+
 // sumFile feeds a file within the bound to w.
-func sumFile(path string, w io.Writer) error {
+func (m *Machine) sumFile(path string, w io.Writer) error {
 	f, err := openFile(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	n, err := io.Copy(w, io.LimitReader(f, maxSumBytes+1))
+	n, err := io.Copy(w, io.LimitReader(stoppable{m.ctx, f}, maxSumBytes+1))
 	if err != nil {
 		return readError(path, err)
 	}
@@ -307,11 +322,11 @@ func sumFile(path string, w io.Writer) error {
 	return nil
 }
 
-func compileFileMD5(_ *Machine, k Key, c *Check) error {
-	return compileFileDigest(k, c, md5.New)
+func compileFileMD5(m *Machine, k Key, c *Check) error {
+	return compileFileDigest(m, k, c, md5.New)
 }
 
-func compileFileDigest(k Key, c *Check, newHash func() hash.Hash) error {
+func compileFileDigest(m *Machine, k Key, c *Check, newHash func() hash.Hash) error {
 	path, err := filePath(k)
 	if err != nil {
 		return err
@@ -319,14 +334,14 @@ func compileFileDigest(k Key, c *Check, newHash func() hash.Hash) error {
 	c.Slow = true
 	c.text(func() (string, error) {
 		h := newHash()
-		err := sumFile(path, h)
+		err := m.sumFile(path, h)
 		return hex.EncodeToString(h.Sum(nil)), err
 	})
 	return nil
 }
 
 // compileFileChecksum makes vfs.file.cksum[file,crc32|md5|sha256].
-func compileFileChecksum(_ *Machine, k Key, c *Check) error {
+func compileFileChecksum(m *Machine, k Key, c *Check) error {
 	switch k.Param(1, "crc32") {
 	case "crc32":
 		path, err := filePath(k)
@@ -336,14 +351,14 @@ func compileFileChecksum(_ *Machine, k Key, c *Check) error {
 		c.Slow = true
 		c.uint("", func() (uint64, error) {
 			sum := &posixSum{}
-			err := sumFile(path, sum)
+			err := m.sumFile(path, sum)
 			return uint64(sum.finish()), err
 		})
 		return nil
 	case "md5":
-		return compileFileDigest(k, c, md5.New)
+		return compileFileDigest(m, k, c, md5.New)
 	case "sha256":
-		return compileFileDigest(k, c, sha256.New)
+		return compileFileDigest(m, k, c, sha256.New)
 	}
 	return errSecond
 }

@@ -1,6 +1,7 @@
 package key
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"time"
@@ -23,6 +24,8 @@ type Options struct {
 type Machine struct {
 	options  Options
 	statfs   func(path string) (fsUsage, error)
+	ctx      context.Context //nolint:containedctx // It ends slow checks when the machine stops; checks have no caller that waits.
+	cancel   context.CancelFunc
 	hostname func() (string, error)
 
 	tick  uint64
@@ -54,6 +57,7 @@ func NewMachine(o Options) *Machine {
 		o.DialTimeout = 3 * time.Second
 	}
 	m := &Machine{options: o, statfs: statfs, hostname: os.Hostname, maxima: map[string]*procFile{}}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.cpu.file.path = m.proc("stat")
 	m.disk.file.path = m.proc("diskstats")
 	m.network.file.path = m.proc("net/dev")
@@ -84,8 +88,12 @@ func (m *Machine) Tick(now time.Time) {
 	m.disk.sample(m)
 }
 
-// Close closes the files.
+// Stop ends slow checks that are under way; they fail. It may be called from any goroutine.
+func (m *Machine) Stop() { m.cancel() }
+
+// Close closes the files. No check may be under way but slow ones, which it ends.
 func (m *Machine) Close() error {
+	m.cancel()
 	m.cpu.file.close()
 	m.disk.file.close()
 	m.network.file.close()

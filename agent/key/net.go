@@ -185,14 +185,17 @@ func compileCollisions(m *Machine, k Key, c *Check) error {
 	return nil
 }
 
-// Interfaces returns the names of the network interfaces to watch: all but those of single containers. Sorted; at most
-// limit.
+// Interfaces returns the names of the network interfaces to watch: all that ever carried a packet but those of single
+// containers. Sorted; at most limit.
 func (m *Machine) Interfaces(limit int) ([]string, error) {
 	if err := m.network.load(m); err != nil {
 		return nil, err
 	}
 	var names []string
 	for _, i := range m.network.order {
+		if i.counters[netPackets]+i.counters[netColumns+netPackets] == 0 {
+			continue
+		}
 		if !strings.HasPrefix(i.name, "veth") && !strings.HasPrefix(i.name, "cali") && !strings.HasPrefix(i.name, "lxc") {
 			names = append(names, i.name)
 		}
@@ -298,7 +301,7 @@ func compilePort(m *Machine, k Key, c *Check) error {
 	address := net.JoinHostPort(host, strconv.Itoa(int(port)))
 	timeout := m.options.DialTimeout
 	c.uint("", func() (uint64, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		ctx, cancel := context.WithTimeout(m.ctx, timeout)
 		defer cancel()
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err != nil {

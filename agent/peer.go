@@ -1,0 +1,83 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"tidemark/wire/zbx"
+)
+
+// Time limits of one exchange with the server.
+const (
+	dialTimeout     = 3 * time.Second
+	exchangeTimeout = 30 * time.Second
+)
+
+// compressAbove is the size from which bodies to servers elsewhere are compressed.
+const compressAbove = 1 << 10
+
+// maxAnswerBytes bounds an answer; a list of 100,000 items has some 20 MB.
+const maxAnswerBytes = 32 << 20
+
+// peer speaks to the server: one request, one answer, one connection, as the protocol has it. It is for one goroutine
+// at a time.
+type peer struct {
+	address string
+	near    bool // on this machine
+	dialer  net.Dialer
+	frame   []byte
+	reader  zbx.FrameReader
+	writer  zbx.FrameWriter
+}
+
+func newPeer(address string) *peer {
+	p := &peer{address: address, dialer: net.Dialer{Timeout: dialTimeout}}
+	p.reader.MaxBodyBytes, p.reader.MaxInflatedBytes = maxAnswerBytes, maxAnswerBytes
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		ip := net.ParseIP(host)
+		p.near = host == "localhost" || ip != nil && ip.IsLoopback()
+	}
+	return p
+}
+
+// exchange sends a body and reads the answer. Without an answer, as after a heartbeat, it returns io.EOF.
+func (p *peer) exchange(ctx context.Context, body []byte) (zbx.Answer, error) {
+	conn, err := p.dialer.DialContext(ctx, "tcp", p.address)
+	if err != nil {
+		return zbx.Answer{}, fmt.Errorf("connect to server: %w", err)
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) }) // Ends a read or write at once.
+	defer stop()
+	if err := conn.SetDeadline(time.Now().Add(exchangeTimeout)); err != nil {
+		return zbx.Answer{}, fmt.Errorf("set the time limit: %w", err)
+	}
+	if !p.near && len(body) > compressAbove {
+		p.frame = p.writer.AppendCompressed(p.frame[:0], body)
+	} else {
+		p.frame = zbx.AppendFrame(p.frame[:0], body)
+	}
+	if ctx.Err() != nil {
+		return zbx.Answer{}, ctx.Err()
+	}
+	if _, err := conn.Write(p.frame); err != nil {
+		return zbx.Answer{}, fmt.Errorf("send to server: %w", err)
+	}
+	_, answer, err := p.reader.Read(conn)
+	if errors.Is(err, io.EOF) {
+		return zbx.Answer{}, io.EOF
+	}
+	if err != nil {
+		return zbx.Answer{}, fmt.Errorf("read the server's answer: %w", err)
+	}
+	a, err := zbx.DecodeAnswer(answer)
+	if err != nil {
+		return a, fmt.Errorf("read the server's answer: %w", err)
+	}
+	p.reader.Shrink()
+	return a, nil
+}
