@@ -1,0 +1,279 @@
+package confcache
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"tidemark/expr"
+	"tidemark/model"
+)
+
+// defaultRetention is for items whose retention cannot be read: rather too much than nothing.
+const defaultRetention = 90 * 24 * time.Hour
+
+// builder makes a snapshot out of an older one and the hosts that changed.
+type builder struct {
+	old      *Snapshot
+	next     *Snapshot
+	items    *tableBuilder[model.Item]
+	triggers *tableBuilder[model.Trigger]
+	changes  *Changes
+	global   macroLevel
+	faults   []Fault
+}
+
+func newBuilder(old *Snapshot, revision uint64, global []model.Macro) *builder {
+	next := &Snapshot{revision: revision, hosts: maps.Clone(old.hosts), byName: maps.Clone(old.byName), global: global}
+	return &builder{
+		old: old, next: next, items: old.items.builder(), triggers: old.triggers.builder(),
+		changes: &Changes{Snapshot: next}, global: newLevel(global),
+	}
+}
+
+// remove takes a host out.
+func (b *builder) remove(id model.HostID) {
+	e := b.next.hosts[id]
+	if e == nil {
+		return
+	}
+	b.changes.DeletedHosts = append(b.changes.DeletedHosts, id)
+	b.drop(e)
+	b.replaced(e, &entry{})
+}
+
+func (b *builder) drop(e *entry) {
+	delete(b.next.hosts, e.host.ID)
+	if b.next.byName[e.host.Host] == e {
+		delete(b.next.byName, e.host.Host)
+	}
+}
+
+// put adds or replaces a host.
+func (b *builder) put(c *model.HostConfig) {
+	before := b.next.hosts[c.Host.ID]
+	if before != nil {
+		b.drop(before)
+	} else {
+		before = &entry{}
+	}
+	e := b.entry(c)
+	b.next.hosts[e.host.ID], b.next.byName[e.host.Host] = e, e
+	b.changes.Hosts = append(b.changes.Hosts, e.host.ID)
+	b.faults = append(b.faults, e.faults...)
+	b.replaced(before, e)
+}
+
+// replaced brings the tables and the change set in line with a host that was replaced.
+func (b *builder) replaced(before, after *entry) {
+	items := make(map[model.ItemID]*model.Item, len(before.items))
+	for i := range before.items {
+		items[before.items[i].ID] = &before.items[i]
+	}
+	for i := range after.items {
+		item := &after.items[i]
+		if was := items[item.ID]; was == nil || !reflect.DeepEqual(was, item) {
+			b.changes.Items = append(b.changes.Items, item)
+		}
+		delete(items, item.ID)
+		b.items.set(uint64(item.ID), item)
+	}
+	for id := range items {
+		b.changes.DeletedItems = append(b.changes.DeletedItems, id)
+		b.items.set(uint64(id), nil)
+	}
+	triggers := make(map[model.TriggerID]*model.Trigger, len(before.triggers))
+	for i := range before.triggers {
+		triggers[before.triggers[i].ID] = &before.triggers[i]
+	}
+	for i := range after.triggers {
+		t := &after.triggers[i]
+		if was := triggers[t.ID]; was == nil || !reflect.DeepEqual(was, t) {
+			b.changes.Triggers = append(b.changes.Triggers, t)
+		}
+		delete(triggers, t.ID)
+		b.triggers.set(uint64(t.ID), t)
+	}
+	for id := range triggers {
+		b.changes.DeletedTriggers = append(b.changes.DeletedTriggers, id)
+		b.triggers.set(uint64(id), nil)
+	}
+}
+
+func (b *builder) finish() *Changes {
+	b.next.items, b.next.triggers = b.items.table, b.triggers.table
+	b.next.order = slices.Sorted(maps.Keys(b.next.hosts))
+	c := b.changes
+	slices.Sort(c.Hosts)
+	slices.Sort(c.DeletedHosts)
+	slices.Sort(c.DeletedItems)
+	slices.Sort(c.DeletedTriggers)
+	slices.SortFunc(c.Items, func(x, y *model.Item) int { return int(x.ID) - int(y.ID) })
+	slices.SortFunc(c.Triggers, func(x, y *model.Trigger) int { return int(x.ID) - int(y.ID) })
+	return c
+}
+
+// hostBuilder makes one host.
+type hostBuilder struct {
+	*builder
+	*entry
+	macros macros
+	names  *strings.Replacer
+}
+
+func (b *builder) entry(c *model.HostConfig) *entry {
+	h := &hostBuilder{builder: b, entry: &entry{host: c.Host}}
+	for _, list := range [][]model.Macro{c.Host.Macros, c.TemplateMacros} {
+		h.macros.levels = append(h.macros.levels, newLevel(list))
+	}
+	h.macros.levels = append(h.macros.levels, b.global)
+	h.names = strings.NewReplacer("{HOST.HOST}", c.Host.Host, "{HOST.NAME}", c.Host.Name)
+	h.entry.items = make([]model.Item, 0, len(c.Items))
+	h.byKey = make(map[string]int32, len(c.Items))
+	for i := range c.Items {
+		h.item(&c.Items[i])
+	}
+	active := 0
+	for i := range h.entry.items {
+		if isActive(&h.entry.items[i]) {
+			active++
+		}
+	}
+	h.active = make([]*model.Item, 0, active)
+	for i := range h.entry.items {
+		if isActive(&h.entry.items[i]) {
+			h.active = append(h.active, &h.entry.items[i])
+		}
+	}
+	h.entry.triggers = make([]model.Trigger, len(c.Triggers))
+	for i := range c.Triggers {
+		h.entry.triggers[i] = h.trigger(c.Triggers[i])
+	}
+	return h.entry
+}
+
+func isActive(i *model.Item) bool { return i.Enabled && i.Type == model.ActiveAgent }
+
+func (h *hostBuilder) fault(object string, err error) {
+	h.entry.faults = append(h.entry.faults, Fault{Host: h.host.Host, Object: object, Reason: err.Error()})
+}
+
+// item expands one item. One that cannot be used is kept, switched off, and becomes a fault; one whose key another item
+// of the host has after macros are expanded is left out.
+func (h *hostBuilder) item(c *model.ItemConfig) {
+	i := c.Item
+	var errs [6]error
+	i.Key, errs[0] = h.macros.expand(i.Key)
+	i.Delay, errs[1] = h.macros.expand(i.Delay)
+	i.Interval, errs[2] = interval(i.Delay)
+	i.History, errs[3] = h.retention("history", c.HistoryText)
+	i.Trends, errs[4] = h.retention("trends", c.TrendsText)
+	i.Steps, errs[5] = h.steps(i.Steps)
+	if err := errors.Join(errs[:]...); err != nil {
+		i.Enabled = false
+		h.fault(c.Key, err)
+	}
+	i.Name, _ = h.macros.expand(i.Name) // what is not known in a name stays as it is
+	if strings.Contains(i.Name, "{HOST.") {
+		i.Name = h.names.Replace(i.Name)
+	}
+	i.Tags = h.tags(i.Tags)
+	if _, taken := h.byKey[i.Key]; taken {
+		h.fault(c.Key, fmt.Errorf("another item of the host has the key %s", i.Key))
+		return
+	}
+	h.byKey[i.Key] = int32(len(h.entry.items))
+	h.entry.items = append(h.entry.items, i)
+}
+
+// interval reads the simple part of a delay: "30s", "1m;10s/1-5,9:00-18:00". Zero is for items that nobody asks for and
+// for those with custom intervals only.
+func interval(delay string) (time.Duration, error) {
+	simple, custom, _ := strings.Cut(delay, ";")
+	if simple == "" && custom == "" {
+		return 0, nil
+	}
+	d, ok := expr.ParseDuration(simple, false)
+	if !ok || d < 0 || d > 24*time.Hour {
+		return 0, fmt.Errorf("delay %q; expected 0 to 24h, such as 30s or 1m", delay)
+	}
+	return d, nil
+}
+
+// maxRetention is what Zabbix allows: 25 years.
+const maxRetention = 25 * 365 * 24 * time.Hour
+
+func (h *hostBuilder) retention(what, text string) (time.Duration, error) {
+	text, err := h.macros.expand(text)
+	if err != nil || text == "" {
+		return defaultRetention, err
+	}
+	d, ok := expr.ParseDuration(text, false)
+	if !ok || d < 0 || d > maxRetention {
+		return defaultRetention, fmt.Errorf("%s %q; expected 0 or up to 25 years, such as 90d", what, text)
+	}
+	return d, nil
+}
+
+// steps expands the macros in preprocessing parameters; without any the list is shared.
+func (h *hostBuilder) steps(list []model.Step) ([]model.Step, error) {
+	uses := func(s model.Step) bool {
+		return strings.Contains(s.FailValue, "{$") ||
+			slices.ContainsFunc(s.Params, func(p string) bool { return strings.Contains(p, "{$") })
+	}
+	if !slices.ContainsFunc(list, uses) {
+		return list, nil
+	}
+	list = slices.Clone(list)
+	var errs []error
+	for i := range list {
+		s := &list[i]
+		var err error
+		s.FailValue, err = h.macros.expand(s.FailValue)
+		errs = append(errs, err)
+		s.Params = slices.Clone(s.Params)
+		for n := range s.Params {
+			s.Params[n], err = h.macros.expand(s.Params[n])
+			errs = append(errs, err)
+		}
+	}
+	return list, errors.Join(errs...)
+}
+
+// tags expands the macros in tags; without any the list is shared.
+func (h *hostBuilder) tags(list []model.Tag) []model.Tag {
+	uses := func(t model.Tag) bool {
+		return strings.Contains(t.Name, "{$") || strings.Contains(t.Value, "{$") || strings.Contains(t.Value, "{HOST.")
+	}
+	if !slices.ContainsFunc(list, uses) {
+		return list
+	}
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Name, _ = h.macros.expand(list[i].Name)
+		list[i].Value, _ = h.macros.expand(list[i].Value)
+		list[i].Value = h.names.Replace(list[i].Value)
+	}
+	return list
+}
+
+// trigger expands one trigger. An expression with an unknown macro is kept as it is: its compiler says what is wrong and
+// the trigger's state is unknown. {HOST.NAME} and the like in names are expanded when an event is recorded.
+func (h *hostBuilder) trigger(t model.Trigger) model.Trigger {
+	var errs [2]error
+	t.Expression, errs[0] = h.macros.expandExpression(t.Expression)
+	t.Recovery, errs[1] = h.macros.expandExpression(t.Recovery)
+	if err := errors.Join(errs[:]...); err != nil {
+		h.fault(t.Name, err)
+	}
+	t.Name, _ = h.macros.expand(t.Name)
+	t.EventName, _ = h.macros.expand(t.EventName)
+	t.OpData, _ = h.macros.expand(t.OpData)
+	t.URL, _ = h.macros.expand(t.URL)
+	t.Tags = h.tags(t.Tags)
+	return t
+}

@@ -1,0 +1,87 @@
+package confcache
+
+import (
+	"strings"
+	"testing"
+
+	"tidemark/model"
+)
+
+func TestMacros_expand(t *testing.T) {
+	m := &macros{levels: []macroLevel{
+		newLevel([]model.Macro{{Name: "{$HOST}", Value: "own"}, {Name: "{$BASE}", Value: "host base"}, {Name: `{$Q}`, Value: `say "hi"`}}),
+		newLevel([]model.Macro{
+			{Name: "{$HOST}", Value: "template"}, {Name: "{$T}", Value: "near"}, {Name: "{$T}", Value: "far"},
+			{Name: `{$BASE:"/var"}`, Value: "context"}, {Name: `{$BASE:regex:"^/v"}`, Value: "pattern"},
+			{Name: `{$R:regex:"^/(boot|tmp)$"}`, Value: "matched"}, {Name: "{$R}", Value: "any"},
+			{Name: `{$BROKEN:regex:"("}`, Value: "never"},
+		}),
+		newLevel([]model.Macro{{Name: "{$T}", Value: "global"}, {Name: "{$G}", Value: "global"}, {Name: "{$LOOP}", Value: "{$LOOP}{$LOOP}"}}),
+	}}
+	tests := []struct{ in, want, fault string }{
+		{in: "", want: ""},
+		{in: "no macros {here} {$", want: "no macros {here} {$"},
+		{in: "{$HOST}", want: "own"},
+		{in: "{$T}-{$G}", want: "near-global"},
+		{in: `{$BASE:"/var"}`, want: "context"},
+		{in: `{$BASE:/var}`, want: "context"},
+		{in: `{$BASE: "/var" }`, want: "context"},
+		{in: `{$BASE:"/vol"}`, want: "pattern"},
+		{in: `{$BASE:"/home"}`, want: "host base"},
+		{in: `{$BASE}`, want: "host base"},
+		{in: `{$R:"/tmp"} {$R:"/tmp/x"}`, want: "matched any"},
+		{in: "{$NO}", want: "{$NO}", fault: "macro {$NO} is not defined"},
+		{in: "a{$NO}b{$G}", want: "a{$NO}bglobal", fault: "macro {$NO} is not defined"},
+		{in: `{$BROKEN:"("}`, want: `{$BROKEN:"("}`, fault: `macro {$BROKEN:"("} is not defined`},
+		{in: "{$LOOP}", want: "{$LOOP}{$LOOP}"},
+		{in: "{$low}", want: "{$low}"},
+		{in: `{$G:"a}`, want: `{$G:"a}`},
+	}
+	for _, tt := range tests {
+		got, err := m.expand(tt.in)
+		fault := ""
+		if err != nil {
+			fault = err.Error()
+		}
+		if got != tt.want || fault != tt.fault {
+			t.Errorf("expand(%q) = %q, %q, want %q, %q", tt.in, got, fault, tt.want, tt.fault)
+		}
+	}
+}
+
+func TestMacros_expandExpression(t *testing.T) {
+	m := &macros{levels: []macroLevel{newLevel([]model.Macro{{Name: "{$Q}", Value: `a"b`}, {Name: "{$N}", Value: "5"}})}}
+	tests := []struct{ in, want string }{
+		{`find(/h/k,,"like","{$Q}")={$N}`, `find(/h/k,,"like","a\"b")=5`},
+		{`find(/h/k,,"like","\"{$Q}")=1`, `find(/h/k,,"like","\"a\"b")=1`},
+		{`last(/h/k[{$N}])>{$N}`, `last(/h/k[5])>5`},
+	}
+	for _, tt := range tests {
+		if got, err := m.expandExpression(tt.in); got != tt.want || err != nil {
+			t.Errorf("expandExpression(%q) = %q, %v, want %q", tt.in, got, err, tt.want)
+		}
+	}
+}
+
+func TestMacros_expandIsBounded(t *testing.T) {
+	m := &macros{levels: []macroLevel{newLevel([]model.Macro{{Name: "{$BIG}", Value: strings.Repeat("x", 60<<10)}})}}
+	if got, err := m.expand(strings.Repeat("{$BIG}", 300)); err == nil || len(got) > maxExpandedBytes {
+		t.Errorf("expanding to 18 MB gave %d bytes and error %v", len(got), err)
+	}
+}
+
+func FuzzMacros(f *testing.F) {
+	for _, seed := range []string{"{$A}", `{$A:"x"}`, `{$A:regex:"^x"}`, `{$A:"\"`, `"{$A}"`, "{$A:{#B}}", "{$", "{$A:regex: "} {
+		f.Add(seed)
+	}
+	m := &macros{levels: []macroLevel{newLevel([]model.Macro{{Name: "{$A}", Value: `v"`}, {Name: `{$A:regex:"^x"}`, Value: "r"}})}}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, expand := range []func(string) (string, error){m.expand, m.expandExpression} {
+			got, err := expand(text)
+			if !strings.Contains(text, "{$") && (got != text || err != nil) {
+				t.Errorf("text without macros became %q, %v", got, err)
+			}
+		}
+		newLevel([]model.Macro{{Name: text}})
+	})
+}

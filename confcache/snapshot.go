@@ -1,0 +1,255 @@
+package confcache
+
+import (
+	"iter"
+	"slices"
+
+	"tidemark/model"
+)
+
+// Fault is something configured that cannot be used.
+type Fault struct {
+	// Host is the host's technical name, Object the item key or the trigger's name.
+	Host, Object string
+	Reason       string
+}
+
+// Snapshot is the whole configuration at one revision. Everything reached from it is read-only.
+type Snapshot struct {
+	revision uint64
+	hosts    map[model.HostID]*entry
+	byName   map[string]*entry
+	order    []model.HostID
+	items    *table[model.Item]
+	triggers *table[model.Trigger]
+	global   []model.Macro
+}
+
+// entry is one host. Snapshots share it until the host changes.
+type entry struct {
+	host     model.Host
+	items    []model.Item
+	byKey    map[string]int32
+	active   []*model.Item
+	triggers []model.Trigger
+	faults   []Fault
+}
+
+func emptySnapshot() *Snapshot {
+	return &Snapshot{
+		hosts: map[model.HostID]*entry{}, byName: map[string]*entry{},
+		items: newTable[model.Item](), triggers: newTable[model.Trigger](),
+	}
+}
+
+// Revision is the number of the newest change in the snapshot.
+func (s *Snapshot) Revision() uint64 { return s.revision }
+
+// HostCount returns the number of hosts.
+func (s *Snapshot) HostCount() int { return len(s.hosts) }
+
+// ItemCount returns the number of items.
+func (s *Snapshot) ItemCount() int { return s.items.count }
+
+// TriggerCount returns the number of triggers.
+func (s *Snapshot) TriggerCount() int { return s.triggers.count }
+
+// Host finds a host by its technical name.
+func (s *Snapshot) Host(name string) (*model.Host, bool) {
+	if e := s.byName[name]; e != nil {
+		return &e.host, true
+	}
+	return nil, false
+}
+
+// HostBytes is Host for a name that is not yet a string; it does not allocate.
+func (s *Snapshot) HostBytes(name []byte) (*model.Host, bool) {
+	if e := s.byName[string(name)]; e != nil {
+		return &e.host, true
+	}
+	return nil, false
+}
+
+// HostByID finds a host.
+func (s *Snapshot) HostByID(id model.HostID) (*model.Host, bool) {
+	if e := s.hosts[id]; e != nil {
+		return &e.host, true
+	}
+	return nil, false
+}
+
+// HostByName is Host, under the name by which event logs ask.
+func (s *Snapshot) HostByName(name string) (*model.Host, bool) { return s.Host(name) }
+
+// Hosts walks the hosts in order of id.
+func (s *Snapshot) Hosts() iter.Seq[*model.Host] {
+	return func(yield func(*model.Host) bool) {
+		for _, id := range s.order {
+			if !yield(&s.hosts[id].host) {
+				return
+			}
+		}
+	}
+}
+
+// Item finds a configured item.
+func (s *Snapshot) Item(id model.ItemID) (*model.Item, bool) {
+	i := s.items.get(uint64(id))
+	return i, i != nil
+}
+
+// ItemByKey finds a configured item of a host by its key.
+func (s *Snapshot) ItemByKey(host model.HostID, key string) (*model.Item, bool) {
+	if e := s.hosts[host]; e != nil {
+		if i, ok := e.byKey[key]; ok {
+			return &e.items[i], true
+		}
+	}
+	return nil, false
+}
+
+// ItemByKeyBytes is ItemByKey for a key that is not yet a string; it does not allocate.
+func (s *Snapshot) ItemByKeyBytes(host model.HostID, key []byte) (*model.Item, bool) {
+	if e := s.hosts[host]; e != nil {
+		if i, ok := e.byKey[string(key)]; ok {
+			return &e.items[i], true
+		}
+	}
+	return nil, false
+}
+
+// ItemOf finds a configured item by its host's technical name and its key.
+func (s *Snapshot) ItemOf(host, key string) (*model.Item, bool) {
+	if e := s.byName[host]; e != nil {
+		if i, ok := e.byKey[key]; ok {
+			return &e.items[i], true
+		}
+	}
+	return nil, false
+}
+
+// Items returns the configured items of a host. The slice must not be changed.
+func (s *Snapshot) Items(host model.HostID) []model.Item {
+	if e := s.hosts[host]; e != nil {
+		return e.items
+	}
+	return nil
+}
+
+// ActiveItems returns the enabled items of type ActiveAgent of a host: what its agent is asked for. A disabled host has
+// none. The slice must not be changed.
+func (s *Snapshot) ActiveItems(host model.HostID) []*model.Item {
+	if e := s.hosts[host]; e != nil && e.host.Enabled {
+		return e.active
+	}
+	return nil
+}
+
+// Trigger finds a trigger.
+func (s *Snapshot) Trigger(id model.TriggerID) (*model.Trigger, bool) {
+	t := s.triggers.get(uint64(id))
+	return t, t != nil
+}
+
+// TriggerByID is Trigger, under the name by which event logs ask.
+func (s *Snapshot) TriggerByID(id model.TriggerID) (*model.Trigger, bool) { return s.Trigger(id) }
+
+// Triggers walks the triggers of all hosts, host by host in order of id.
+func (s *Snapshot) Triggers() iter.Seq[*model.Trigger] {
+	return func(yield func(*model.Trigger) bool) {
+		for _, id := range s.order {
+			list := s.hosts[id].triggers
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// TriggersOf returns the triggers that are shown under a host: those whose expression names it first. The slice must
+// not be changed.
+func (s *Snapshot) TriggersOf(host model.HostID) []model.Trigger {
+	if e := s.hosts[host]; e != nil {
+		return e.triggers
+	}
+	return nil
+}
+
+// HostRevision is the revision at which a host last changed; zero when there is no such host.
+func (s *Snapshot) HostRevision(host model.HostID) uint64 {
+	if e := s.hosts[host]; e != nil {
+		return e.host.Revision
+	}
+	return 0
+}
+
+// Faults lists what is configured for a host and cannot be used.
+func (s *Snapshot) Faults(host model.HostID) []Fault {
+	if e := s.hosts[host]; e != nil {
+		return slices.Clone(e.faults)
+	}
+	return nil
+}
+
+// pageBits says how many objects share a page of a table: a change copies one page of 4 KiB per object.
+const pageBits = 9
+
+type tablePage[T any] [1 << pageBits]*T
+
+// table finds objects by id. Two tables share the pages in which they do not differ. Ids come from a counter, so pages
+// are full but for deleted objects.
+type table[T any] struct {
+	pages map[uint64]*tablePage[T]
+	count int
+}
+
+func newTable[T any]() *table[T] { return &table[T]{pages: map[uint64]*tablePage[T]{}} }
+
+func (t *table[T]) get(id uint64) *T {
+	if p := t.pages[id>>pageBits]; p != nil {
+		return p[id&(1<<pageBits-1)]
+	}
+	return nil
+}
+
+// tableBuilder changes a copy of a table.
+type tableBuilder[T any] struct {
+	*table[T]
+	// own are the pages that no other table shares.
+	own map[uint64]bool
+}
+
+func (t *table[T]) builder() *tableBuilder[T] {
+	c := &table[T]{pages: make(map[uint64]*tablePage[T], len(t.pages)), count: t.count}
+	for n, p := range t.pages {
+		c.pages[n] = p
+	}
+	return &tableBuilder[T]{c, make(map[uint64]bool)}
+}
+
+// set stores an object, or removes it when v is nil.
+func (b *tableBuilder[T]) set(id uint64, v *T) {
+	n := id >> pageBits
+	p := b.pages[n]
+	switch {
+	case p == nil && v == nil:
+		return
+	case p == nil:
+		p = new(tablePage[T])
+		b.pages[n], b.own[n] = p, true
+	case !b.own[n]:
+		c := *p
+		p = &c
+		b.pages[n], b.own[n] = p, true
+	}
+	slot := &p[id&(1<<pageBits-1)]
+	if *slot != nil {
+		b.count--
+	}
+	if v != nil {
+		b.count++
+	}
+	*slot = v
+}
