@@ -101,7 +101,7 @@ func (d *DB) readHosts(ctx context.Context, ids []model.HostID, defs *definition
 	}
 	ranges := idRanges(ids)
 	for _, read := range []func(context.Context, idRange) error{
-		r.readHosts, r.readGroups, r.readTemplates, r.readItems, r.readTriggers,
+		r.readHosts, r.readGroups, r.readTemplates, r.makeRoom, r.readItems, r.readTriggers,
 	} {
 		for _, span := range ranges {
 			if err := read(ctx, span); err != nil {
@@ -186,6 +186,29 @@ func (r *hostReader) readTemplates(ctx context.Context, span idRange) error {
 		return err
 	}, `SELECT host_id, template_id FROM host_templates WHERE host_id BETWEEN ? AND ? ORDER BY host_id, template_id`,
 		span.from, span.to)
+}
+
+// makeRoom gives the lists of items and triggers their capacity, which saves most of what reading allocates.
+func (r *hostReader) makeRoom(ctx context.Context, span idRange) error {
+	for _, table := range []string{"items", "triggers"} {
+		err := rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
+			var id model.HostID
+			var n int
+			err := rows.Scan(&id, &n)
+			if h := r.host(id); h == nil {
+				return err
+			} else if table == "items" {
+				h.Items = make([]model.ItemConfig, 0, n)
+			} else {
+				h.Triggers = make([]model.Trigger, 0, n)
+			}
+			return err
+		}, "SELECT host_id, count(*) FROM "+table+" WHERE host_id BETWEEN ? AND ? GROUP BY host_id", span.from, span.to)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *hostReader) readItems(ctx context.Context, span idRange) error {

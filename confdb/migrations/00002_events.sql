@@ -15,6 +15,8 @@ CREATE TABLE events (
     problem_id INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
+CREATE INDEX events_at ON events (at);
+
 -- One row for each event that opened a problem.
 CREATE TABLE problems (
     event_id       INTEGER PRIMARY KEY REFERENCES events (id) ON DELETE CASCADE,
