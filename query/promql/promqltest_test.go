@@ -32,12 +32,15 @@ type fakeStore struct {
 	columns map[model.ItemID]*model.Columns
 	trends  map[model.ItemID][]model.Trend
 	byHash  map[string]model.ItemID
+	// piece is how many values one call of a reader gets; small, so that every reader sees borders.
+	piece int
 	// reads counts the values that were handed out.
 	reads int
 }
 
 func newFakeStore() *fakeStore {
 	return &fakeStore{
+		piece:   7,
 		entries: map[model.ItemID]model.Entry{}, labels: map[model.ItemID]labels.Labels{},
 		columns: map[model.ItemID]*model.Columns{}, trends: map[model.ItemID][]model.Trend{}, byHash: map[string]model.ItemID{},
 	}
@@ -73,9 +76,8 @@ func (f *fakeStore) Read(_ context.Context, q storage.Query, fn func(*model.Colu
 		if q.Newest > 0 {
 			from = max(from, to-q.Newest)
 		}
-		// Small pieces, so that every reader sees borders.
-		for ; from < to; from += 7 {
-			end := min(to, from+7)
+		for ; from < to; from += f.piece {
+			end := min(to, from+f.piece)
 			f.reads += end - from
 			if err := fn(&model.Columns{Item: id, Type: c.Type, At: c.At[from:end], Bits: c.Bits[from:end]}); err != nil {
 				return err
@@ -248,11 +250,11 @@ func TestTimestamp_isExactToTheMillisecond(t *testing.T) {
 	if got, want := instant(t, e, "timestamp(m)", float64(at/1e9)+2), fmt.Sprintf("{} => 1790000000.123 @[%d]", (at/1e9+2)*1000); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := instant(t, e, "m", float64(at/1e9)+2), fmt.Sprintf("m => 18446744073709552000 @[%d]", (at/1e9+2)*1000); got != want {
+	if got, want := instant(t, e, "m", float64(at/1e9)+2), fmt.Sprintf(`{__name__="m"} => 18446744073709552000 @[%d]`, (at/1e9+2)*1000); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	store.add(id, at+1000, 5) // the same millisecond: the last counts
-	if got, want := instant(t, e, "m", float64(at/1e9)+2), fmt.Sprintf("m => 5 @[%d]", (at/1e9+2)*1000); got != want {
+	if got, want := instant(t, e, "m", float64(at/1e9)+2), fmt.Sprintf(`{__name__="m"} => 5 @[%d]`, (at/1e9+2)*1000); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -82,7 +82,7 @@ func (l *loader) loadTrends(ctx context.Context) error {
 			}
 		}
 		types[c.Item] = c.Type
-		return l.spend(len(c.Trends))
+		return l.spend(2 * len(c.Trends))
 	})
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (l *loader) firstAt(s *series) int64 {
 	return s.at[0]
 }
 
-// putBefore puts one sample per hour, at the hour's last millisecond, before the values.
+// putBefore puts one sample per hour, at the hour's last millisecond, before the values; for a counter also one at its start.
 func (l *loader) putBefore(s *series, trends []model.Trend, vt model.ValueType, form trendForm) {
 	if len(trends) == 0 {
 		return
@@ -113,13 +113,16 @@ func (l *loader) putBefore(s *series, trends []model.Trend, vt model.ValueType, 
 		return
 	}
 	l.warnings.Add(fmt.Errorf("%w: values before %s are hourly trends", annotations.PromQLInfo, until))
-	at, values := make([]int64, 0, len(trends)+len(s.at)), make([]float64, 0, len(trends)+len(s.at))
-	for i := range trends {
-		at = append(at, millis(trends[i].At)+hourMillis-1)
-		values = append(values, trendValue(&trends[i], vt, form))
-	}
+	var at []int64
+	var values []float64
 	if form == trendIncrease {
-		accumulate(values, s.values)
+		at, values = counter(trends, s.values)
+	} else {
+		at, values = make([]int64, 0, len(trends)+len(s.at)), make([]float64, 0, len(trends)+len(s.at))
+		for i := range trends {
+			at = append(at, millis(trends[i].At)+hourMillis-1)
+			values = append(values, trendValue(&trends[i], vt, form))
+		}
 	}
 	s.at, s.values = append(at, s.at...), append(values, s.values...)
 	// An hour's value is current until the next hour's.
@@ -149,24 +152,28 @@ func trendValue(t *model.Trend, vt model.ValueType, form trendForm) float64 {
 		return t.Average(vt) * float64(t.Count)
 	case trendLast:
 		return number(t.Last)
-	case trendIncrease:
-		return t.Increase
 	}
 	return t.Average(vt)
 }
 
-// accumulate turns increases into a counter that ends where the history's counter begins.
-func accumulate(increases, history []float64) {
+// counter turns increases into a counter that ends where the history's counter begins. Each hour gives one sample at its
+// start (a millisecond in, because ranges leave out their first instant) and one at its end, so that rate and increase
+// see the whole of every hour that their range covers.
+func counter(trends []model.Trend, history []float64) ([]int64, []float64) {
+	sum := 0.0
+	for i := range trends {
+		sum += trends[i].Increase
+	}
 	total := 0.0
-	for i, v := range increases {
-		total += v
-		increases[i] = total
-	}
-	shift := 0.0
 	if len(history) > 0 {
-		shift = history[0] - total
+		total = history[0] - sum
 	}
-	for i := range increases {
-		increases[i] += shift
+	at, values := make([]int64, 0, 2*len(trends)), make([]float64, 0, 2*len(trends))
+	for i := range trends {
+		start := millis(trends[i].At)
+		at, values = append(at, start+1), append(values, total)
+		total += trends[i].Increase
+		at, values = append(at, start+hourMillis-1), append(values, total)
 	}
+	return at, values
 }
