@@ -1,0 +1,282 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"tidemark/model"
+)
+
+// latestShards spreads the locks of the table.
+const latestShards = 64
+
+// maxLatestTextBytes is the longest text that the table keeps; longer ones are read from the engine when asked for.
+const maxLatestTextBytes = 4 << 10
+
+// Latest keeps the last two values of every item. The history syncer tells it of each batch; what was stored before
+// the start is read from the engine when somebody asks.
+type Latest struct {
+	querier *Querier
+	shards  [latestShards]latestShard
+}
+
+type latestShard struct {
+	mu    sync.Mutex
+	items map[model.ItemID]latestState
+}
+
+// latestState is the last two values of one item. Texts are in extra, because most items are numbers.
+type latestState struct {
+	lastAt, previousAt     int64
+	lastBits, previousBits uint64
+	extra                  *latestExtra
+	lastType, previousType model.ValueType
+	haveLast, havePrevious bool
+	// seeded: the engine was asked, so nothing older is missing.
+	seeded bool
+}
+
+type latestExtra struct {
+	last, previous []byte
+	// The texts that were too long to be kept.
+	lastCut, previousCut bool
+	// reason is why the item could not be measured, empty when it can.
+	reason string
+}
+
+// LastValues is what Latest knows of one item.
+type LastValues struct {
+	Item model.ItemID
+	// Last and Previous are the two newest values; nil when there are none.
+	Last, Previous *Value
+	// Reason is why the item cannot be measured at present; empty when it can.
+	Reason string
+}
+
+// NewLatest returns an empty table that reads older values through q.
+func NewLatest(q *Querier) *Latest {
+	l := &Latest{querier: q}
+	for i := range l.shards {
+		l.shards[i].items = make(map[model.ItemID]latestState)
+	}
+	return l
+}
+
+func (l *Latest) shard(id model.ItemID) *latestShard { return &l.shards[uint64(id)%latestShards] }
+
+// Observe takes over the values of a batch. It keeps nothing of the batch and never waits for anything but a lock.
+func (l *Latest) Observe(b *model.Batch) {
+	for i, id := range b.Items {
+		if b.Flags[i].Skipped() || b.Types[i] == model.Raw {
+			continue
+		}
+		s := l.shard(id)
+		s.mu.Lock()
+		state := s.items[id]
+		if b.Types[i] == model.Unsupported {
+			state.unsupported(b.Bytes(i))
+		} else {
+			state.supported()
+			state.observe(b.At[i], b.Types[i], b.Bits[i], b.Arena)
+		}
+		s.items[id] = state
+		s.mu.Unlock()
+	}
+}
+
+func (s *latestState) unsupported(reason []byte) {
+	if s.extra == nil {
+		s.extra = new(latestExtra)
+	}
+	if s.extra.reason != string(reason) {
+		s.extra.reason = string(reason[:min(len(reason), maxLatestTextBytes)])
+	}
+}
+
+func (s *latestState) supported() {
+	if s.extra != nil {
+		s.extra.reason = ""
+	}
+}
+
+// observe puts a value in its place in time.
+func (s *latestState) observe(at int64, vt model.ValueType, bits uint64, arena []byte) {
+	switch {
+	case !s.haveLast || at > s.lastAt:
+		s.previousAt, s.previousBits, s.previousType, s.havePrevious = s.lastAt, s.lastBits, s.lastType, s.haveLast
+		if s.extra != nil {
+			s.extra.previous, s.extra.previousCut = s.extra.last, s.extra.lastCut
+			s.extra.last, s.extra.lastCut = nil, false
+		}
+		s.lastAt, s.lastBits, s.lastType, s.haveLast = at, bits, vt, true
+		if vt.InArena() {
+			s.keepText(model.SpanBytes(arena, bits), true)
+		}
+	case at < s.lastAt && (!s.havePrevious || at > s.previousAt):
+		s.previousAt, s.previousBits, s.previousType, s.havePrevious = at, bits, vt, true
+		if vt.InArena() {
+			s.keepText(model.SpanBytes(arena, bits), false)
+		}
+	}
+}
+
+func (s *latestState) keepText(text []byte, last bool) {
+	if s.extra == nil {
+		s.extra = new(latestExtra)
+	}
+	long := len(text) > maxLatestTextBytes
+	var kept []byte
+	if !long {
+		kept = append(kept, text...)
+	}
+	if last {
+		s.extra.last, s.extra.lastCut = kept, long
+	} else {
+		s.extra.previous, s.extra.previousCut = kept, long
+	}
+}
+
+// complete reports whether the engine need not be asked.
+func (s *latestState) complete() bool {
+	return (s.seeded || s.haveLast && s.havePrevious) && !s.cut()
+}
+
+func (s *latestState) cut() bool { return s.extra != nil && (s.extra.lastCut || s.extra.previousCut) }
+
+// Forget drops items that are gone.
+func (l *Latest) Forget(ids []model.ItemID) {
+	for _, id := range ids {
+		s := l.shard(id)
+		s.mu.Lock()
+		delete(s.items, id)
+		s.mu.Unlock()
+	}
+}
+
+// LastAt returns the time of an item's newest value since the start, Unix nanoseconds; zero when none came yet. It does
+// not ask the engine.
+func (l *Latest) LastAt(id model.ItemID) int64 {
+	s := l.shard(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.items[id].lastAt
+}
+
+// Get returns the last two values of items, in their order.
+func (l *Latest) Get(ctx context.Context, ids []model.ItemID) ([]LastValues, error) {
+	var unknown []model.ItemID
+	for _, id := range ids {
+		s := l.shard(id)
+		s.mu.Lock()
+		state := s.items[id]
+		if !state.complete() {
+			unknown = append(unknown, id)
+		}
+		s.mu.Unlock()
+	}
+	long, err := l.seed(ctx, unknown)
+	if err != nil {
+		return nil, fmt.Errorf("read the last values of %d items: %w", len(unknown), err)
+	}
+	values := make([]LastValues, len(ids))
+	for i, id := range ids {
+		if v, ok := long[id]; ok {
+			values[i] = v
+			continue
+		}
+		s := l.shard(id)
+		s.mu.Lock()
+		state := s.items[id]
+		values[i] = state.values(id)
+		s.mu.Unlock()
+	}
+	return values, nil
+}
+
+// values copies what a state holds.
+func (s *latestState) values(id model.ItemID) LastValues {
+	v := LastValues{Item: id}
+	var last, previous []byte
+	if s.extra != nil {
+		last, previous, v.Reason = s.extra.last, s.extra.previous, s.extra.reason
+	}
+	if s.haveLast {
+		v.Last = stateValue(s.lastAt, s.lastType, s.lastBits, last)
+	}
+	if s.havePrevious {
+		v.Previous = stateValue(s.previousAt, s.previousType, s.previousBits, previous)
+	}
+	return v
+}
+
+func stateValue(at int64, vt model.ValueType, bits uint64, text []byte) *Value {
+	v := &Value{At: at, Type: vt, Bits: bits}
+	if vt.InArena() {
+		// The table never changes a text it keeps, so it can be shared.
+		v.Bits, v.Bytes = 0, text
+	}
+	return v
+}
+
+// seed asks the engine for the last two values of items and merges them with what came meanwhile. Items with texts
+// that are too long for the table are returned.
+func (l *Latest) seed(ctx context.Context, ids []model.ItemID) (map[model.ItemID]LastValues, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	ctx, end, err := l.querier.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	texts := make(map[model.ItemID]LastValues)
+	budget := l.querier.MaxBytes()
+	always := model.TimeRange{From: math.MinInt64, To: math.MaxInt64}
+	err = l.querier.Read(ctx, ids, always, 2, func(c *model.Columns) error {
+		l.update(c.Item, func(s *latestState) {
+			for i := range c.At {
+				s.observe(c.At[i], c.Type, c.Bits[i], c.Arena)
+			}
+		})
+		if !c.Type.InArena() {
+			return nil
+		}
+		v := texts[c.Item]
+		for i := range c.At {
+			value := copyValue(c, i)
+			v.Previous, v.Last = v.Last, &value
+			if budget -= int64(len(value.Bytes)); budget < 0 {
+				return &LimitError{"the last values need more memory than allowed; ask for fewer items", l.querier.MaxBytes()}
+			}
+		}
+		texts[c.Item] = v
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		l.update(id, func(s *latestState) {
+			s.seeded = true
+			if v, ok := texts[id]; ok && s.cut() {
+				v.Item, v.Reason = id, s.extra.reason
+				texts[id] = v
+			} else {
+				delete(texts, id)
+			}
+		})
+	}
+	return texts, nil
+}
+
+// update changes the state of one item under its lock.
+func (l *Latest) update(id model.ItemID, change func(*latestState)) {
+	s := l.shard(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.items[id]
+	change(&state)
+	s.items[id] = state
+}
