@@ -1,0 +1,140 @@
+// What the REST API answers (docs/design/0002-rest.md). Times are Unix milliseconds, ids are decimal strings.
+
+export type Severity = 'not classified' | 'information' | 'warning' | 'average' | 'high' | 'disaster';
+
+export const SEVERITIES: Severity[] = ['disaster', 'high', 'average', 'warning', 'information', 'not classified'];
+
+export interface Tag {
+  tag: string;
+  value: string;
+}
+
+export interface Value {
+  t: 'float' | 'unsigned' | 'char' | 'text' | 'log' | 'binary';
+  v: string;
+}
+
+export interface Reading {
+  at_ns: string;
+  at: number;
+  value: Value;
+}
+
+export interface Overview {
+  hosts: { total: number; ok: number; problem: number; unknown: number };
+  problems: Record<Severity, number>;
+  oldest: Problem[];
+  values_per_second: number;
+  history_cache_used: number;
+  store: { used_bytes: number; quota_bytes: number; from: number | null; to: number | null; retention_days: number | null };
+  version: string;
+  started_at: number;
+  time: number;
+}
+
+export interface Host {
+  id: string;
+  host: string;
+  name: string;
+  enabled: boolean;
+  groups: string[];
+  templates: string[];
+  tags: Tag[];
+  problems: number;
+  worst: Severity | '';
+  items: number;
+  last_seen: number | null;
+  state: 'ok' | 'silent' | 'unknown';
+  metadata?: string;
+  macros?: { macro: string; value: string }[];
+}
+
+export interface Item {
+  id: string;
+  host_id: string;
+  host: string;
+  key: string;
+  name: string;
+  value_type: string;
+  units: string;
+  kind: 'configured' | 'declared';
+  labels: Record<string, string> | null;
+  interval_ms: number;
+  enabled: boolean;
+  state: 'ok' | 'unsupported';
+  error: string;
+  last: Reading | null;
+  previous: Reading | null;
+  steps?: unknown[];
+  description?: string;
+  history_days?: number;
+  trends_days?: number;
+}
+
+export interface Problem {
+  event_id: string;
+  trigger_id: string;
+  host_id: string;
+  host: string;
+  host_name: string;
+  name: string;
+  severity: Severity;
+  at: number;
+  recovered_at: number | null;
+  opdata: string;
+  tags: Tag[];
+  acknowledged: boolean;
+  value_now: string;
+}
+
+export interface Trigger {
+  id: string;
+  host_id: string;
+  host: string;
+  name: string;
+  severity: Severity;
+  expression: string;
+  recovery_expression: string;
+  state: 'ok' | 'problem' | 'unknown';
+  error: string;
+  enabled: boolean;
+  changed_at: number | null;
+}
+
+export interface ChartSeries {
+  id: string;
+  host: string;
+  key: string;
+  name: string;
+  units: string;
+  labels: Record<string, string> | null;
+  value_type: string;
+  source: 'history' | 'trends';
+  at: number[];
+  avg: (number | null)[];
+  min?: (number | null)[];
+  max?: (number | null)[];
+}
+
+export interface ChartAnswer {
+  from: number;
+  to: number;
+  step_ms: number;
+  series: ChartSeries[];
+}
+
+export interface SearchResult {
+  kind: 'host' | 'item' | 'trigger' | 'page';
+  id: string;
+  title: string;
+  subtitle: string;
+  url: string;
+}
+
+/** One live value: item id, time in milliseconds, the value as text. */
+export type LiveValue = [item: string, at: number, value: string];
+
+/** isNumeric tells whether an item's values can be drawn as a line. */
+export function isNumeric(item: { value_type: string }): boolean {
+  return item.value_type === 'float' || item.value_type === 'unsigned';
+}

@@ -1,0 +1,41 @@
+// The table view of a chart: the same numbers as text, newest first.
+
+import { formatValue } from '../format/number.ts';
+import type { ChartSpec } from '../item/sections.ts';
+import { dateTime } from '../time/clock.ts';
+import type { Prepared } from './prepare.ts';
+
+const MAX_ROWS = 500;
+
+export function ChartTable({ spec, units, prepared }: { spec: ChartSpec; units: string; prepared: Prepared }) {
+  const rows = prepared.at.map((_at, i) => i).slice(-MAX_ROWS).reverse();
+  return (
+    <div class="chart-table" tabIndex={0}>
+      <table>
+        <caption class="unseen">{spec.title}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            {spec.series.map((series) => (
+              <th scope="col" class="number" key={series.item}>
+                {series.name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((i) => (
+            <tr key={prepared.at[i]}>
+              <td>{dateTime(prepared.at[i])}</td>
+              {prepared.lines.map((line, n) => (
+                <td class="number" key={n}>
+                  {formatValue(line.values[i], units, 4)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,40 @@
+// Vertical scales: a top that does not tremble with every value, and round marks between.
+
+const DECIMAL = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
+
+/** niceTop is the smallest round number at or above value: 1, 1.5, 2, 3 … × 10ⁿ, or such a multiple of 1024ⁿ. */
+export function niceTop(value: number, binary: boolean): number {
+  if (value <= 0 || !Number.isFinite(value)) return 1;
+  const unit = binary ? 1024 ** Math.max(0, Math.floor(Math.log2(value) / 10)) : 1;
+  const size = value / unit;
+  const power = 10 ** Math.floor(Math.log10(size));
+  const step = DECIMAL.find((n) => n * power >= size * 0.999_999) ?? 10;
+  const top = step * power * unit;
+  // 1000 KiB is not round; 1 MiB is.
+  return binary && size > 800 ? unit * 1024 : top;
+}
+
+/** ticksBetween gives about count round marks from low to high. */
+export function ticksBetween(low: number, high: number, count: number, binary: boolean): number[] {
+  const span = high - low;
+  if (!(span > 0)) return [low];
+  const unit = binary ? 1024 ** Math.max(0, Math.floor(Math.log2(Math.max(Math.abs(low), Math.abs(high))) / 10)) : 1;
+  const raw = span / unit / count;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = ([1, 2, 2.5, 5, 10].find((n) => n * power >= raw * 0.999_999) ?? 10) * power * unit;
+  const ticks: number[] = [];
+  for (let n = Math.ceil(low / step - 1e-9); n * step <= high + step * 1e-9 && ticks.length < 20; n++) ticks.push(n * step);
+  return ticks;
+}
+
+/**
+ * rangeOf is the vertical range for values between low and high (null: no values). Amounts and shares start at
+ * zero; top is a height that is always shown.
+ */
+export function rangeOf(low: number | null, high: number | null, top: number | undefined, binary: boolean): [number, number] {
+  if (low === null || high === null) return [0, top ?? 1];
+  const upper = Math.max(high, top !== undefined ? Math.min(top, 1e300) : 0);
+  const up = upper > 0 ? (top !== undefined && upper === top ? top : niceTop(upper, binary)) : 0;
+  const down = low < 0 ? -niceTop(-low, binary) : 0;
+  return up === 0 && down === 0 ? [0, 1] : [down, up];
+}

@@ -1,0 +1,51 @@
+// Loading for a view: the old answer stays while the next one is on its way.
+
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+
+export interface Loaded<T> {
+  data: T | null;
+  error: Error | null;
+  loading: boolean;
+  reload: () => void;
+}
+
+/** useLoad calls read whenever one of deps changes; an answer that was overtaken by a newer call is dropped. */
+export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unknown[]): Loaded<T> {
+  const [state, setState] = useState<Omit<Loaded<T>, 'reload'>>({ data: null, error: null, loading: true });
+  const [round, setRound] = useState(0);
+  const reader = useRef(read);
+  reader.current = read;
+  useEffect(() => {
+    const abort = new AbortController();
+    setState((old) => ({ ...old, loading: true }));
+    reader
+      .current(abort.signal)
+      .then((data) => !abort.signal.aborted && setState({ data, error: null, loading: false }))
+      .catch((error: unknown) => {
+        if (abort.signal.aborted) return;
+        setState((old) => ({ data: old.data, error: error instanceof Error ? error : new Error(String(error)), loading: false }));
+      });
+    return () => abort.abort();
+  }, [...deps, round]);
+  return { ...state, reload: useCallback(() => setRound((n) => n + 1), []) };
+}
+
+/** useLater gives value after it stood still for a while, so that typing does not call the server at each key. */
+export function useLater<T>(value: T, ms = 150): T {
+  const [later, setLater] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setLater(value), ms);
+    return () => clearTimeout(timer);
+  }, [value, ms]);
+  return later;
+}
+
+/** useSecond renders again every second while the page is in front, for ages. */
+export function useSecond(): number {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => !document.hidden && setNow(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  return now;
+}

@@ -1,0 +1,87 @@
+// A table: sticky head, sorting by any column, numbers to the right, the whole row as the link.
+
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { natural } from '../item/sections.ts';
+import { go, href } from '../state/route.ts';
+
+export interface Column<Row> {
+  id: string;
+  title: string;
+  cell: (row: Row) => ComponentChildren;
+  /** What rows are sorted by; a column without it cannot be sorted. */
+  sort?: (row: Row) => number | string;
+  number?: boolean;
+  /** Left out on narrow screens. */
+  minor?: boolean;
+  class?: string;
+}
+
+interface Props<Row> {
+  caption: string;
+  columns: Column<Row>[];
+  rows: Row[];
+  rowKey: (row: Row) => string;
+  rowLink?: (row: Row) => string;
+  /** Column and direction at first: "name" or "-name". */
+  sort?: string;
+  dimmed?: boolean;
+}
+
+export function Table<Row>({ caption, columns, rows, rowKey, rowLink, sort = '', dimmed = false }: Props<Row>) {
+  const [order, setOrder] = useState(sort);
+  const sorted = sortRows(rows, columns, order);
+  const click = (event: MouseEvent, row: Row): void => {
+    if (rowLink === undefined || (event.target as Element).closest('a,button') !== null || getSelection()?.toString()) return;
+    if (event.metaKey || event.ctrlKey) open(href(rowLink(row)), '_blank', 'noopener');
+    else go(href(rowLink(row)));
+  };
+  return (
+    <table class={`list${dimmed ? ' dimmed' : ''}${rowLink === undefined ? '' : ' linked'}`}>
+      <caption class="unseen">{caption}</caption>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <th key={column.id} scope="col" class={classes(column)} aria-sort={ariaSort(order, column.id)}>
+              {column.sort === undefined ? (
+                column.title
+              ) : (
+                <button type="button" class="sort" onClick={() => setOrder(order === column.id ? `-${column.id}` : column.id)}>
+                  {column.title}
+                </button>
+              )}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {sorted.map((row) => (
+          <tr key={rowKey(row)} onClick={(event) => click(event, row)}>
+            {columns.map((column) => (
+              <td key={column.id} class={classes(column)}>
+                {column.cell(row)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function classes<Row>(column: Column<Row>): string {
+  return [column.number ? 'number' : '', column.minor ? 'minor' : '', column.class ?? ''].filter(Boolean).join(' ');
+}
+
+function ariaSort(order: string, id: string): 'ascending' | 'descending' | undefined {
+  return order === id ? 'ascending' : order === `-${id}` ? 'descending' : undefined;
+}
+
+function sortRows<Row>(rows: Row[], columns: Column<Row>[], order: string): Row[] {
+  const down = order.startsWith('-');
+  const by = columns.find((column) => column.id === order.replace(/^-/, ''))?.sort;
+  if (by === undefined) return rows;
+  const compare = (a: number | string, b: number | string): number =>
+    typeof a === 'number' && typeof b === 'number' ? a - b : natural(String(a), String(b));
+  return [...rows].sort((a, b) => (down ? -1 : 1) * compare(by(a), by(b)));
+}

@@ -1,0 +1,202 @@
+// A host: what it is, how it is at a glance, and all its charts in sections.
+
+import { useEffect, useMemo } from 'preact/hooks';
+import { getHost, getItems, getProblems, getTriggers } from '../api/client.ts';
+import type { Host, Item, Problem, Trigger } from '../api/types.ts';
+import { Board } from '../chart/board.ts';
+import { Chart } from '../chart/chart.tsx';
+import { formatAge, formatDuration, plural } from '../format/number.ts';
+import { isCounter, numberOf } from '../item/reading.ts';
+import { type ChartSpec, glanceOf, type Section, sectionsOf } from '../item/sections.ts';
+import { SeverityShape } from '../part/icon.tsx';
+import { Link } from '../part/link.tsx';
+import { useLoad, useSecond } from '../part/load.ts';
+import { Command, Empty, Failure } from '../part/notice.tsx';
+import { useCell } from '../state/cell.ts';
+import { live, problemsChanged, serverNow } from '../state/live.ts';
+import { windowKey, windowNow } from '../state/window.ts';
+import { Facts } from './facts.tsx';
+import { ProblemTable } from './problems.tsx';
+import { SideList } from './sidelist.tsx';
+import { HostTriggers } from './triggers.tsx';
+import { ValueList } from './values.tsx';
+
+const TABS = [
+  ['', 'Charts'],
+  ['values', 'Latest values'],
+  ['problems', 'Problems'],
+  ['triggers', 'Triggers'],
+];
+const MAX_ITEMS = 10_000;
+const SECTION_HEIGHT = 156;
+const GLANCE_HEIGHT = 112;
+
+export function HostView({ id, tab }: { id: string; tab: string }) {
+  const changed = useCell(problemsChanged);
+  const host = useLoad((signal) => getHost(id, signal), [id, changed]);
+  const items = useLoad((signal) => getItems({ host: id, limit: MAX_ITEMS }, signal), [id]);
+  useEffect(() => live.want({ host: id }), [id]);
+  // A host that has just registered gets its items within seconds; look again until they are there.
+  const few = items.data !== null && items.data.items.length === 0;
+  useEffect(() => {
+    if (!few) return;
+    const timer = setInterval(items.reload, 2_000);
+    return () => clearInterval(timer);
+  }, [few]);
+
+  if (host.data === null) return host.error === null ? <div class="page loading" /> : <Failure error={host.error} retry={host.reload} />;
+  return (
+    <div class="page">
+      <HostTitle host={host.data} items={items.data?.items ?? []} />
+      <nav class="tabs" aria-label="Host">
+        {TABS.map(([path, title]) => (
+          <Link key={path} to={`/hosts/${id}${path === '' ? '' : `/${path}`}`} current={tab === path}>
+            {title}
+            {path === 'problems' && host.data!.problems > 0 && <b class="tab-count">{host.data!.problems}</b>}
+          </Link>
+        ))}
+      </nav>
+      {items.error !== null && items.data === null && <Failure error={items.error} retry={items.reload} />}
+      {tab === '' && items.data !== null && <HostCharts host={host.data} items={items.data.items} />}
+      {tab === 'values' && <ValueList host={id} />}
+      {tab === 'problems' && <ProblemTable fixed={{ host: id }} />}
+      {tab === 'triggers' && <HostTriggers host={id} />}
+    </div>
+  );
+}
+
+const STATE_WORDS = { ok: 'agent answers', silent: 'agent is silent', unknown: 'no agent seen' };
+
+function HostTitle({ host, items }: { host: Host; items: Item[] }) {
+  useSecond();
+  const uptime = items.find((item) => item.key === 'system.uptime');
+  const seconds = uptime === undefined ? null : numberOf(uptime);
+  const since = uptime?.last?.at ?? 0;
+  return (
+    <div class="title-line">
+      <h1>
+        {host.worst !== '' && <SeverityShape severity={host.worst} />}
+        {host.name}
+      </h1>
+      {host.name !== host.host && <span class="muted">{host.host}</span>}
+      <span class={`agent-state ${host.state}`}>
+        <i class="dot" />
+        {STATE_WORDS[host.state]}
+        {host.state === 'silent' && host.last_seen !== null && ` for ${formatAge(serverNow() - host.last_seen)}`}
+      </span>
+      {!host.enabled && <span class="muted">switched off</span>}
+      {seconds !== null && <span class="muted">up {formatDuration(seconds + Math.max(0, (serverNow() - since) / 1000))}</span>}
+      {host.groups.map((group) => (
+        <Link key={group} to="/hosts" query={{ group }} class="tag">
+          {group}
+        </Link>
+      ))}
+      {host.tags.map((tag) => (
+        <span class="tag" key={`${tag.tag}${tag.value}`}>
+          {tag.value === '' ? tag.tag : `${tag.tag}: ${tag.value}`}
+        </span>
+      ))}
+      <span class="muted title-end">{plural(host.items, 'item')}</span>
+    </div>
+  );
+}
+
+function HostCharts({ host, items }: { host: Host; items: Item[] }) {
+  const sections = useMemo(() => sectionsOf(items), [items]);
+  const glance = useMemo(() => glanceOf(items), [items]);
+  const board = useMemo(() => new Board(), [host.id]);
+  useEffect(() => board.setCounters(new Set(items.filter(isCounter).map((item) => item.id))), [board, items]);
+  useEffect(() => {
+    board.start();
+    return () => board.stop();
+  }, [board]);
+  const marks = useMarks(host.id, items);
+
+  if (items.length === 0) {
+    return (
+      <Empty title={`${host.name} has no items yet.`}>
+        <p>They appear by themselves as soon as its agent is connected. To connect one, run this on the machine:</p>
+        <Command text={`tidemark agent --server ${location.hostname}:10051 --host ${host.host}`} />
+      </Empty>
+    );
+  }
+  return (
+    <div class="with-side">
+      <SideList sections={sections} />
+      <div class="sections">
+        {glance.length > 0 && (
+          <section class="glance" aria-label="At a glance">
+            {glance.map((spec) => (
+              <Chart key={spec.id} board={board} spec={spec} section="glance" height={GLANCE_HEIGHT} marks={marksOf(spec, marks)} figure />
+            ))}
+          </section>
+        )}
+        {sections.map((section) => (
+          <HostSection key={section.id} section={section} board={board} marks={marks} />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function HostSection({ section, board, marks }: { section: Section; board: Board; marks: Map<string, Problem[]> }) {
+  return (
+    <section class="section" id={section.id} aria-labelledby={`${section.id}-title`}>
+      <h2 id={`${section.id}-title`}>{section.title}</h2>
+      <div class="charts">
+        {section.charts.map((spec) => (
+          <Chart key={spec.id} board={board} spec={spec} section={section.id} height={SECTION_HEIGHT} marks={marksOf(spec, marks)} />
+        ))}
+      </div>
+      {section.facts.length > 0 && <Facts items={section.facts} />}
+    </section>
+  );
+}
+
+const NO_MARKS: Problem[] = [];
+
+function marksOf(spec: ChartSpec, marks: Map<string, Problem[]>): Problem[] {
+  if (marks.size === 0) return NO_MARKS;
+  const found = new Set<Problem>();
+  for (const series of spec.series) for (const problem of marks.get(series.item) ?? []) found.add(problem);
+  return found.size === 0 ? NO_MARKS : [...found];
+}
+
+// useMarks gives the problems of the window per item that their triggers name.
+function useMarks(host: string, items: Item[]): Map<string, Problem[]> {
+  const changed = useCell(problemsChanged);
+  const key = useCell(windowKey);
+  const triggers = useLoad((signal) => getTriggers({ host }, signal), [host]);
+  const problems = useLoad(
+    (signal) => {
+      const { from, to, live: follows } = windowNow();
+      return getProblems({ host, from: Math.floor(from), to: follows ? undefined : Math.ceil(to), limit: 500 }, signal);
+    },
+    [host, key, changed],
+  );
+  return useMemo(() => {
+    const byTrigger = new Map((triggers.data?.triggers ?? []).map((trigger) => [trigger.id, trigger]));
+    const marks = new Map<string, Problem[]>();
+    for (const problem of problems.data?.problems ?? []) {
+      const trigger = byTrigger.get(problem.trigger_id);
+      if (trigger === undefined) continue;
+      for (const item of itemsOf(trigger, items)) marks.set(item, [...(marks.get(item) ?? []), problem]);
+    }
+    return marks;
+  }, [triggers.data, problems.data, items]);
+}
+
+// itemsOf finds the items that a trigger names: every /host/key in its expressions.
+function itemsOf(trigger: Trigger, items: Item[]): string[] {
+  const text = trigger.expression + trigger.recovery_expression;
+  return items.filter((item) => names(text, `/${item.host}/${item.key}`)).map((item) => item.id);
+}
+
+// names tells whether text holds path as a whole key, not as the start of a longer one.
+function names(text: string, path: string): boolean {
+  for (let at = text.indexOf(path); at >= 0; at = text.indexOf(path, at + 1)) {
+    const next = text[at + path.length];
+    if (next === undefined || /[,)\s]/.test(next)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,25 @@
+// The pages of the rail, in its order.
+
+export interface Page {
+  path: string;
+  title: string;
+  icon: string;
+  about: string;
+  /** A line is drawn above the first page of the second group. */
+  second?: boolean;
+}
+
+export const PAGES: Page[] = [
+  { path: '/', title: 'Overview', icon: 'overview', about: 'The fleet at a glance' },
+  { path: '/problems', title: 'Problems', icon: 'problems', about: 'What is wrong, and what was' },
+  { path: '/hosts', title: 'Hosts', icon: 'hosts', about: 'All hosts and latest values' },
+  { path: '/explore', title: 'Explore', icon: 'explore', about: 'Ask with PromQL' },
+  { path: '/server', title: 'Server', icon: 'server', about: 'How this server is doing', second: true },
+];
+
+/** pageOf is the page of the rail that an address belongs to. */
+export function pageOf(path: string): Page | undefined {
+  if (path === '/') return PAGES[0];
+  if (path.startsWith('/items/')) return PAGES[2];
+  return PAGES.slice(1).find((page) => path === page.path || path.startsWith(`${page.path}/`));
+}

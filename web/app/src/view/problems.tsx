@@ -1,0 +1,155 @@
+// Problems: open ones or all of the time range, worst and oldest first, live.
+
+import { useEffect, useState } from 'preact/hooks';
+import { getProblems } from '../api/client.ts';
+import { type Problem, SEVERITIES, type Severity } from '../api/types.ts';
+import { formatAge, formatDuration, plural } from '../format/number.ts';
+import { SeverityShape } from '../part/icon.tsx';
+import { Link } from '../part/link.tsx';
+import { useLater, useLoad, useSecond } from '../part/load.ts';
+import { Empty, Failure } from '../part/notice.tsx';
+import { type Column, Table } from '../part/table.tsx';
+import { useCell } from '../state/cell.ts';
+import { live, missed, problemsChanged, serverNow } from '../state/live.ts';
+import { route, setParams } from '../state/route.ts';
+import { windowKey, windowNow } from '../state/window.ts';
+import { dateTime } from '../time/clock.ts';
+
+const LIMIT = 1_000;
+// The value of a problem changes without the list of problems changing.
+const REFRESH_MS = 5_000;
+
+export function ProblemsView() {
+  useEffect(() => live.want({}), []);
+  return (
+    <div class="page">
+      <h1>Problems</h1>
+      <ProblemTable fixed={{}} />
+    </div>
+  );
+}
+
+/** ProblemTable is the list with its filters; fixed narrows it to a host. */
+export function ProblemTable({ fixed }: { fixed: { host?: string } }) {
+  const { params } = useCell(route);
+  const all = params.get('show') === 'all';
+  const severity = params.get('severity') ?? '';
+  const [search, setSearch] = useState(params.get('search') ?? '');
+  const later = useLater(search.trim());
+  useEffect(() => setParams({ search: later }), [later]);
+  const changed = useCell(problemsChanged);
+  const lost = useCell(missed);
+  const key = useCell(windowKey);
+  const loaded = useLoad(
+    (signal) => {
+      const { from, to, live: follows } = windowNow();
+      const range = all ? { from: Math.floor(from), to: follows ? undefined : Math.ceil(to) } : { open: true };
+      return getProblems({ ...fixed, ...range, severity, search: later, limit: LIMIT }, signal);
+    },
+    [fixed.host, all, severity, later, changed, lost, all ? key : ''],
+  );
+  useEffect(() => {
+    const timer = setInterval(() => !document.hidden && loaded.reload(), REFRESH_MS);
+    return () => clearInterval(timer);
+  }, []);
+  useSecond();
+
+  return (
+    <>
+      <div class="filters">
+        <div class="choice" role="group" aria-label="Which problems">
+          <button type="button" aria-pressed={!all} onClick={() => setParams({ show: '' })}>
+            Open
+          </button>
+          <button type="button" aria-pressed={all} onClick={() => setParams({ show: 'all' })}>
+            All in the range
+          </button>
+        </div>
+        <select aria-label="Severity" value={severity} onChange={(event) => setParams({ severity: event.currentTarget.value })}>
+          <option value="">any severity</option>
+          {SEVERITIES.map((name) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+        <input type="search" value={search} placeholder="Search problems" aria-label="Search problems" onInput={(event) => setSearch(event.currentTarget.value)} />
+        <span class="muted filters-end" aria-live="polite">
+          {loaded.data === null ? '' : plural(loaded.data.total, 'problem')}
+        </span>
+      </div>
+      {loaded.error !== null && <Failure error={loaded.error} retry={loaded.reload} />}
+      {loaded.data !== null && loaded.data.problems.length === 0 && loaded.error === null && <NoProblems all={all} narrowed={severity !== '' || later !== ''} />}
+      {loaded.data !== null && loaded.data.problems.length > 0 && (
+        <Table
+          caption="Problems"
+          columns={fixed.host === undefined ? COLUMNS : COLUMNS.filter((column) => column.id !== 'host')}
+          rows={worstFirst(loaded.data.problems)}
+          rowKey={(problem) => problem.event_id}
+          rowLink={(problem) => `/hosts/${problem.host_id}`}
+          dimmed={loaded.error !== null}
+        />
+      )}
+    </>
+  );
+}
+
+function NoProblems({ all, narrowed }: { all: boolean; narrowed: boolean }) {
+  if (narrowed) return <Empty title="No problem matches these filters." />;
+  return (
+    <Empty title={all ? 'Nothing was wrong in this range.' : 'Nothing is wrong.'}>
+      <p class="muted">{all ? 'Choose a longer range above to look further back.' : 'A problem appears here within a second of the value that made it.'}</p>
+    </Empty>
+  );
+}
+
+/** worstFirst sorts open before recovered, then by severity, then the oldest first. */
+export function worstFirst(problems: Problem[]): Problem[] {
+  const rank = (p: Problem): number => (p.recovered_at === null ? 0 : 10) + SEVERITIES.indexOf(p.severity);
+  return [...problems].sort((a, b) => rank(a) - rank(b) || (a.recovered_at === null ? a.at - b.at : b.at - a.at));
+}
+
+/** lasted is how long a problem has been open, or was. */
+export function lasted(problem: Problem): string {
+  return problem.recovered_at === null ? formatAge(serverNow() - problem.at) : formatDuration((problem.recovered_at - problem.at) / 1000);
+}
+
+export function SeverityWord({ severity }: { severity: Severity }) {
+  return (
+    <span class="severity">
+      <SeverityShape severity={severity} /> {severity}
+    </span>
+  );
+}
+
+const COLUMNS: Column<Problem>[] = [
+  { id: 'severity', title: 'Severity', cell: (p) => <SeverityWord severity={p.severity} />, sort: (p) => SEVERITIES.indexOf(p.severity), class: 'severity-cell' },
+  {
+    id: 'host',
+    title: 'Host',
+    cell: (p) => <Link to={`/hosts/${p.host_id}`}>{p.host_name || p.host}</Link>,
+    sort: (p) => p.host_name || p.host,
+  },
+  {
+    id: 'name',
+    title: 'Problem',
+    cell: (p) => (
+      <>
+        <span class="problem-name">{p.name}</span>
+        {p.acknowledged && <span class="muted"> seen</span>}
+        {p.opdata !== '' && <span class="muted problem-opdata">{p.opdata}</span>}
+      </>
+    ),
+    sort: (p) => p.name,
+    class: 'wide',
+  },
+  { id: 'value', title: 'Value now', cell: (p) => p.value_now || '–', number: true },
+  { id: 'since', title: 'Since', cell: (p) => dateTime(p.at), sort: (p) => p.at, number: true, minor: true },
+  {
+    id: 'lasted',
+    title: 'For',
+    cell: (p) => (p.recovered_at === null ? lasted(p) : <span class="recovered">recovered after {lasted(p)}</span>),
+    sort: (p) => (p.recovered_at ?? serverNow()) - p.at,
+    number: true,
+  },
+];

@@ -1,0 +1,126 @@
+// The frame around every view: header, rail, and the one column of content.
+
+import { useEffect } from 'preact/hooks';
+import { SEVERITIES } from '../api/types.ts';
+import { Icon, Mark } from '../part/icon.tsx';
+import { Link } from '../part/link.tsx';
+import { Empty } from '../part/notice.tsx';
+import { RangePicker } from '../part/rangepicker.tsx';
+import { Search, SearchButton } from '../part/search.tsx';
+import { useCell } from '../state/cell.ts';
+import { contact, live, overview } from '../state/live.ts';
+import { route } from '../state/route.ts';
+import { setTheme, type Theme, theme } from '../state/theme.ts';
+import { currentRange, setLive } from '../state/window.ts';
+import { ExploreView } from './explore.tsx';
+import { HostView } from './host.tsx';
+import { HostsView } from './hosts.tsx';
+import { ItemView } from './item.tsx';
+import { OverviewView } from './overview.tsx';
+import { PAGES, pageOf } from './pages.ts';
+import { ProblemsView } from './problems.tsx';
+import { ServerView } from './server.tsx';
+import { ValuesView } from './values.tsx';
+
+export function Shell() {
+  const { path } = useCell(route);
+  useEffect(() => {
+    document.title = `${pageOf(path)?.title ?? 'Not found'} · Tidemark`;
+  }, [path]);
+  return (
+    <>
+      <a class="skip" href="#content">
+        Skip to the content
+      </a>
+      <header class="top">
+        <Link to="/" class="brand" label="Tidemark, overview">
+          <Mark />
+          <span>Tidemark</span>
+        </Link>
+        <SearchButton />
+        <div class="top-right">
+          <RangePicker />
+          <LiveToggle />
+          <ThemeButton />
+        </div>
+      </header>
+      <Rail path={path} />
+      <main id="content" tabIndex={-1}>
+        <View path={path} />
+      </main>
+      <Search />
+    </>
+  );
+}
+
+function View({ path }: { path: string }) {
+  const [, first, id, tab] = path.split('/');
+  if (path === '/') return <OverviewView />;
+  if (path === '/problems') return <ProblemsView />;
+  if (path === '/hosts') return <HostsView />;
+  if (path === '/hosts/values') return <ValuesView />;
+  if (first === 'hosts' && /^\d+$/.test(id ?? '')) return <HostView key={id} id={id} tab={tab ?? ''} />;
+  if (first === 'items' && /^\d+$/.test(id ?? '')) return <ItemView key={id} id={id} />;
+  if (path === '/explore') return <ExploreView />;
+  if (path === '/server') return <ServerView />;
+  return (
+    <Empty title="There is no such page.">
+      <p>
+        <Link to="/">Go to the overview</Link>
+      </p>
+    </Empty>
+  );
+}
+
+function Rail({ path }: { path: string }) {
+  const here = pageOf(path);
+  const state = useCell(overview);
+  const open = state === null ? 0 : SEVERITIES.reduce((sum, severity) => sum + (state.problems[severity] ?? 0), 0);
+  const worst = SEVERITIES.find((severity) => (state?.problems[severity] ?? 0) > 0);
+  return (
+    <nav class="rail" aria-label="Pages">
+      {PAGES.map((page) => (
+        <Link key={page.path} to={page.path} class={page.second ? 'rail-link second' : 'rail-link'} current={page === here} title={page.title}>
+          <Icon name={page.icon} />
+          <span class="rail-title">{page.title}</span>
+          {page.path === '/problems' && open > 0 && (
+            <b class={`rail-count severity-${worst!.replace(' ', '-')}`} aria-label={`${open} open`}>
+              {open}
+            </b>
+          )}
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+function LiveToggle() {
+  useCell(route);
+  const state = useCell(contact);
+  const on = currentRange().kind !== 'span';
+  if (state === 'lost') {
+    return (
+      <button type="button" class="quiet live lost" title="The server cannot be reached; trying again" onClick={() => live.retry()}>
+        <i class="dot" />
+        <span>no contact</span>
+      </button>
+    );
+  }
+  return (
+    <button type="button" class={on ? 'quiet live on' : 'quiet live'} aria-pressed={on} title={on ? 'Hold the picture' : 'Follow the present'} onClick={() => setLive(!on)}>
+      <i class="dot" />
+      <span>{on ? 'live' : 'paused'}</span>
+    </button>
+  );
+}
+
+const NEXT_THEME: Record<Theme, Theme> = { auto: 'light', light: 'dark', dark: 'auto' };
+
+function ThemeButton() {
+  const now = useCell(theme);
+  return (
+    <button type="button" class="quiet theme" title={`Theme: ${now}`} aria-label={`Theme: ${now}. Change to ${NEXT_THEME[now]}`} onClick={() => setTheme(NEXT_THEME[now])}>
+      <Icon name={now} />
+    </button>
+  );
+}
