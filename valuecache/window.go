@@ -23,7 +23,10 @@ type window struct {
 	want     expr.Aggregate
 	from, to int64
 	// sum is kept in two floats, so that values that left leave no rounding behind; sumHigh:sumLow for integers.
-	sum, rest       float64
+	sum, rest float64
+	// magnitude is the sum of absolute values and peak its greatest value; when the one falls far below the other, two floats
+	// are not enough and the sum is built anew.
+	magnitude, peak float64
 	sumHigh, sumLow uint64
 	// irregular counts values that are not finite; with them the sum is not used.
 	irregular int
@@ -50,7 +53,7 @@ func (w *window) reset(from int64) {
 // slide makes the window hold exactly [from, to).
 func (w *window) slide(s *series, from, to int64) {
 	size := w.to - w.from
-	if from < w.from || to < w.to || from > w.to || int64(w.removed) > max(1024, 2*size) && s.valueType == model.Float {
+	if from < w.from || to < w.to || from > w.to || int64(w.removed) > max(1024, 2*size) || w.worn() {
 		w.reset(from)
 	}
 	for ; w.to < to; w.to++ {
@@ -59,7 +62,16 @@ func (w *window) slide(s *series, from, to int64) {
 	for ; w.from < from; w.from++ {
 		w.leave(s, w.from)
 	}
+	if w.worn() {
+		w.reset(from)
+		for ; w.to < to; w.to++ {
+			w.enter(s, w.to)
+		}
+	}
 }
+
+// worn reports whether rounding may show in the sum.
+func (w *window) worn() bool { return !(w.magnitude >= w.peak*0x1p-40) }
 
 // leaveUntil lets values leave that are about to be forgotten.
 func (w *window) leaveUntil(s *series, sequence int64) {
@@ -113,6 +125,8 @@ func (w *window) addFloat(v float64, direction int) {
 		w.irregular += direction
 		return
 	}
+	w.magnitude += math.Abs(v) * float64(direction)
+	w.peak = max(w.peak, w.magnitude)
 	sum := w.sum + v
 	b := sum - w.sum
 	w.rest += (w.sum - (sum - b)) + (v - b)
