@@ -1,0 +1,305 @@
+package dbengine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"tidemark/model"
+	"tidemark/storage"
+	"tidemark/storage/dbengine/translog"
+)
+
+// appending is the room that one Append needs; it is used again.
+type appending struct {
+	encoder translog.Encoder
+	record  []byte
+	rows    []int32
+	full    []*series
+	stats   appended
+}
+
+// appended counts what became of values.
+type appended struct{ stored, duplicate, late, moved, expired, bytes int }
+
+var appendings = sync.Pool{New: func() any { return new(appending) }}
+
+// Append stores the values of b. See storage.Engine.
+func (db *DB) Append(ctx context.Context, b *model.Batch) (model.LSN, error) {
+	mask, need, err := measure(b)
+	if err != nil {
+		return 0, err
+	}
+	if err := db.admit(ctx, need); err != nil {
+		return 0, err
+	}
+	a := appendings.Get().(*appending)
+	a.stats = appended{}
+	db.lockShards(mask)
+	if db.shards[0].closedFor(mask, db) {
+		db.unlockShards(mask)
+		return 0, storage.ErrClosed
+	}
+	before := db.log.End()
+	a.rows = a.rows[:0]
+	a.full = a.full[:0]
+	db.placeRows(a, b, before)
+	lsn := db.logRows(a, b)
+	now := int64(0)
+	for _, s := range a.full {
+		if s.unsealed() && db.full(s) {
+			if now == 0 {
+				now = db.o.Now()
+			}
+			db.detach(s, lsn, now)
+		}
+	}
+	db.unlockShards(mask)
+	done := append([]*model.Completion(nil), b.Done...)
+	clear(b.Done)
+	b.Done = b.Done[:0]
+	db.log.Notify(lsn, done)
+	db.m.appended(&a.stats)
+	db.hotBytes.Add(int64(a.stats.bytes))
+	clear(a.full)
+	appendings.Put(a)
+	return lsn, nil
+}
+
+// closedFor reports whether one of the shards in the mask is closed, or any if the mask is empty.
+func (*shard) closedFor(mask uint32, db *DB) bool {
+	for i := range db.shards {
+		if mask&(1<<i) != 0 {
+			return db.shards[i].closed
+		}
+	}
+	return db.ctx.Err() != nil
+}
+
+// measure checks the rows of a batch, and returns the shards that it touches and the most log bytes that it needs.
+func measure(b *model.Batch) (mask uint32, need int, err error) {
+	n := b.Len()
+	if len(b.At) != n || len(b.Types) != n || len(b.Bits) != n || len(b.Flags) != n {
+		return 0, 0, fmt.Errorf("append: columns of %d items, %d times, %d types, %d values, %d flags, expected equal lengths",
+			n, len(b.At), len(b.Types), len(b.Bits), len(b.Flags))
+	}
+	arena := 0
+	for i, t := range b.Types {
+		if b.Items[i] == 0 {
+			return 0, 0, fmt.Errorf("append: value %d has item 0, which is no item", i)
+		}
+		mask |= 1 << shardIndex(b.Items[i])
+		if !t.InArena() || t == model.Raw || t == model.Unsupported {
+			continue
+		}
+		if t > model.Binary {
+			return 0, 0, fmt.Errorf("append: value %d of item %d has type %d, which no engine stores", i, b.Items[i], t)
+		}
+		offset, length := b.Bits[i]>>32, b.Bits[i]&0xFFFFFFFF
+		if offset+length > uint64(len(b.Arena)) {
+			return 0, 0, fmt.Errorf("append: value %d of item %d reaches past the arena of %d bytes", i, b.Items[i], len(b.Arena))
+		}
+		if length > model.MaxTextBytes {
+			return 0, 0, fmt.Errorf("append: value %d of item %d has %d bytes, expected at most %d", i, b.Items[i], length, model.MaxTextBytes)
+		}
+		arena += int(length)
+	}
+	for _, m := range b.Marks {
+		if m.Key == "" || len(m.Key) > 255 || len(m.Value) > 255 {
+			return 0, 0, fmt.Errorf("append: mark %q has a key of %d and a value of %d bytes, expected 1 and 0 to 255", m.Key, len(m.Key), len(m.Value))
+		}
+	}
+	return mask, n*translog.RowBytes + arena + len(b.Marks)*translog.MarkBytes + 1024, nil
+}
+
+// placeRows puts the rows into their series, sets their flags, and notes in a.rows which of them were stored.
+func (db *DB) placeRows(a *appending, b *model.Batch, before model.LSN) {
+	limits := db.o.limits
+	oldest := db.oldest()
+	var last *series
+	for i, id := range b.Items {
+		t := b.Types[i]
+		if t > model.Binary {
+			continue
+		}
+		s := last
+		if s == nil || s.id != id {
+			s = db.shardOf(id).get(id)
+			last = s
+		}
+		v := value{at: b.At[i], bits: b.Bits[i], valueType: t}
+		if t.InArena() {
+			v.text = b.Bytes(i)
+		}
+		if v.at < oldest[s.class] {
+			b.Flags[i] |= model.Expired
+			a.stats.expired++
+			continue
+		}
+		flag := db.place(s, &v, before, b.ArrivedAt)
+		b.Flags[i] |= flag
+		if flag&model.Duplicate != 0 {
+			a.stats.duplicate++
+			continue
+		}
+		b.At[i] = v.at
+		a.stats.count(flag)
+		a.stats.bytes += 16 + len(v.text)
+		a.rows = append(a.rows, int32(i))
+		if n := len(s.hot) + len(s.late); n == limits.pageValues || (len(s.arena) >= limits.pageBytes && len(v.text) > 0) {
+			a.full = append(a.full, s)
+		}
+	}
+}
+
+func (c *appended) count(f model.Flag) {
+	c.stored++
+	if f&model.Late != 0 {
+		c.late++
+	}
+	if f&model.Moved != 0 {
+		c.moved++
+	}
+}
+
+// oldest returns, for each class, the time before which values are expired.
+func (db *DB) oldest() *[MaxClasses]int64 {
+	var times [MaxClasses]int64
+	now := db.o.Now()
+	for i := range times {
+		times[i] = minTime
+		if i < len(db.o.Classes) && db.o.Classes[i].History > 0 {
+			times[i] = now - int64(db.o.Classes[i].History)
+		}
+	}
+	return &times
+}
+
+// full reports whether the hot page of a series must be sealed.
+func (db *DB) full(s *series) bool {
+	return len(s.hot)+len(s.late) >= db.o.limits.pageValues || len(s.arena) >= db.o.limits.pageBytes
+}
+
+// place puts a value into its series; the shard is locked. It returns the flags that the value gets, and sets v.at to where
+// it was stored.
+func (db *DB) place(s *series, v *value, before model.LSN, arrivedAt int64) model.Flag {
+	if v.at > s.newest {
+		db.pushNewest(s, v, before, arrivedAt)
+		return 0
+	}
+	flag := model.Flag(0)
+	if v.at < s.newest {
+		flag = model.Late
+	}
+	for ; ; v.at++ {
+		if v.at > s.newest { // moved past the end
+			db.pushNewest(s, v, before, arrivedAt)
+			return model.Moved
+		}
+		found, same := db.lookup(s, v)
+		if !found {
+			break
+		}
+		if same {
+			return model.Duplicate
+		}
+		flag |= model.Moved
+	}
+	db.begin(s, v.valueType, before, arrivedAt)
+	s.insert(v)
+	if v.valueType.Numeric() {
+		db.trendOf(s).correct(v.at, v.valueType)
+	}
+	return flag
+}
+
+// begin makes the series ready for a value that its hot page does not hold yet.
+func (db *DB) begin(s *series, t model.ValueType, before model.LSN, arrivedAt int64) {
+	if s.unsealed() {
+		if s.valueType == t {
+			return
+		}
+		db.detach(s, before, arrivedAt) // a page has one type
+	}
+	s.valueType, s.logFrom, s.since = t, before, arrivedAt
+}
+
+// pushNewest appends a value that is later than all others of its series.
+func (db *DB) pushNewest(s *series, v *value, before model.LSN, arrivedAt int64) {
+	if len(s.hot) == 0 || s.valueType != v.valueType {
+		db.begin(s, v.valueType, before, arrivedAt)
+	}
+	bits := v.bits
+	if v.valueType.InArena() {
+		bits = s.keep(v)
+	} else {
+		t := s.trend
+		if t == nil {
+			t = db.trendOf(s)
+		}
+		t.add(v.at, v.valueType, bits)
+	}
+	s.hot = append(s.hot, sample{at: v.at, bits: bits})
+	s.newest = v.at
+}
+
+// lookup looks for a stored value at v.at; same tells whether it is v itself.
+func (db *DB) lookup(s *series, v *value) (found, same bool) {
+	if v.at > s.floor {
+		if p, ok := find(s.hot, v.at); ok {
+			return true, v.same(s.valueType, p.bits, s.arena)
+		}
+		return false, false
+	}
+	if p, ok := find(s.late, v.at); ok {
+		return true, v.same(s.valueType, p.bits, s.arena)
+	}
+	for _, d := range s.dirty {
+		for _, samples := range [2][]sample{d.hot, d.late} {
+			if p, ok := find(samples, v.at); ok {
+				return true, v.same(d.valueType, p.bits, d.arena)
+			}
+		}
+	}
+	return db.lookupPages(s, v)
+}
+
+// detach seals a series and hands its page to the flusher; the shard is locked.
+func (db *DB) detach(s *series, lsn model.LSN, now int64) {
+	d := s.detach(lsn, now)
+	sh := db.shardOf(s.id)
+	sh.dirty = append(sh.dirty, d)
+	db.dirtyBytes.Add(d.size)
+	if db.dirtyBytes.Load() >= db.o.limits.dirtyBytes {
+		db.poke()
+	}
+}
+
+// logRows writes the stored rows and the marks to the log, and returns the LSN behind them.
+func (db *DB) logRows(a *appending, b *model.Batch) model.LSN {
+	if len(b.Marks) > 0 {
+		db.marks.mu.Lock()
+		defer db.marks.mu.Unlock()
+	}
+	marks := b.Marks
+	lsn := db.log.End()
+	rows := a.rows
+	for len(rows) > 0 || len(marks) > 0 {
+		n, m := 0, min(len(marks), translog.MaxMarks)
+		for arena := 0; n < min(len(rows), translog.MaxRows); n++ {
+			if b.Types[rows[n]].InArena() {
+				if arena += int(b.Bits[rows[n]] & 0xFFFFFFFF); arena > translog.MaxArenaBytes {
+					break
+				}
+			}
+		}
+		if n < len(rows) {
+			m = 0 // marks come with the last values, so that they never promise more than is there
+		}
+		a.record = a.encoder.AppendBatch(a.record[:0], b, rows[:n], marks[:m])
+		lsn = db.log.Append(translog.KindBatch, a.record)
+		db.marks.put(marks[:m])
+		rows, marks = rows[n:], marks[m:]
+	}
+	return lsn
+}

@@ -1,0 +1,286 @@
+// Package dbengine is the embedded time-series engine.
+//
+//	Append ─▶ log ─▶ hot pages ─seal─▶ dirty pages ─▶ extents ─▶ datafile + journalfile, in pairs
+//	          │ fsync: acknowledged                              │ synced: the log is recycled
+//	Read  ◀── hot, dirty ◀───────────────── page cache ◀─────────┘
+//
+// A value is in the log before it is acknowledged and stays there until the page that holds it is in a datafile and
+// that is synced. Datafiles are closed at a size, and the oldest pair is deleted when the quota needs room. What was damaged
+// is set aside in quarantine/ and the rest is served. The formats are in format/, the reasons in docs/design/0010-dbengine.md.
+package dbengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"tidemark/internal/vfs"
+	"tidemark/model"
+	"tidemark/storage"
+	"tidemark/storage/dbengine/pagecache"
+	"tidemark/storage/dbengine/translog"
+)
+
+// Durability says when a batch counts as durable.
+type Durability uint8
+
+// The durabilities.
+const (
+	// Group finishes completions after the fdatasync that serves all who wait.
+	Group Durability = iota
+	// Relaxed finishes them after write(2); fdatasync follows within a second. A power cut may lose that second.
+	Relaxed
+)
+
+// Class is a retention class. Zero durations keep values as long as the quota allows.
+type Class struct {
+	History, Trends time.Duration
+}
+
+const (
+	// MinDiskSpaceBytes is the smallest quota that Open takes.
+	MinDiskSpaceBytes = 256 << 20
+	// MinPageCacheBytes is the smallest page cache that Open takes.
+	MinPageCacheBytes = 32 << 20
+	// MaxClasses bounds the retention classes.
+	MaxClasses = 16
+	// MaxGroupDelay bounds Options.GroupDelay.
+	MaxGroupDelay = 20 * time.Millisecond
+)
+
+// Options configure an engine.
+type Options struct {
+	// DiskSpaceBytes is a hard limit for all files of the engine together; zero means 4 GiB.
+	DiskSpaceBytes int64
+	// PageCacheBytes is a hard limit for sealed pages kept in memory; zero means 64 MiB.
+	PageCacheBytes int64
+	Durability     Durability
+	// GroupDelay is the least time between two syncs while several batches wait for each; zero means 2 ms.
+	GroupDelay time.Duration
+	// Classes are the retention classes that ItemDefinition.Class names; none means one class without limits.
+	Classes []Class
+	// Now returns Unix nanoseconds; nil means the system's clock. Only retention looks at it.
+	Now func() int64
+	// Metrics gets the engine's metrics; nil for none.
+	Metrics *metrics.Set
+	// Logger is told of damage and trouble; nil discards.
+	Logger *slog.Logger
+
+	// limits are made from DiskSpaceBytes; tests set smaller ones.
+	limits *limits
+}
+
+// limits are the sizes that follow from the quota.
+type limits struct {
+	segmentBytes  int64 // one log file
+	logBytes      int64 // all log files
+	logFloorBytes int64 // the log may have so much however few bytes are hot
+	datafileBytes int64
+	pageValues    int // a page is sealed at so many values
+	pageBytes     int // or at so many bytes of text
+	dirtyBytes    int64
+	dirtyAge      time.Duration
+}
+
+func limitsFor(quota int64) *limits {
+	logBytes := quota / 4
+	return &limits{
+		segmentBytes:  min(max(logBytes/8, translog.MinSegmentBytes), 16<<20) &^ 4095,
+		logBytes:      logBytes,
+		logFloorBytes: 64 << 20,
+		datafileBytes: min(max(quota/20, 4<<20), 256<<20),
+		pageValues:    1024,
+		pageBytes:     4096,
+		dirtyBytes:    4 << 20,
+		dirtyAge:      time.Minute,
+	}
+}
+
+func (o *Options) setDefaults() error {
+	if o.DiskSpaceBytes == 0 {
+		o.DiskSpaceBytes = 4 << 30
+	}
+	if o.PageCacheBytes == 0 {
+		o.PageCacheBytes = 64 << 20
+	}
+	if o.GroupDelay == 0 {
+		o.GroupDelay = 2 * time.Millisecond
+	}
+	if len(o.Classes) == 0 {
+		o.Classes = []Class{{}}
+	}
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixNano() }
+	}
+	if o.Metrics == nil {
+		o.Metrics = metrics.NewSet()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.limits == nil {
+		if o.DiskSpaceBytes < MinDiskSpaceBytes {
+			return fmt.Errorf("disk space: %d bytes, expected at least %d", o.DiskSpaceBytes, MinDiskSpaceBytes)
+		}
+		if o.PageCacheBytes < MinPageCacheBytes {
+			return fmt.Errorf("page cache size: %d bytes, expected at least %d", o.PageCacheBytes, MinPageCacheBytes)
+		}
+		o.limits = limitsFor(o.DiskSpaceBytes)
+	}
+	if o.GroupDelay < 0 || o.GroupDelay > MaxGroupDelay {
+		return fmt.Errorf("group delay: %v, expected at most %v", o.GroupDelay, MaxGroupDelay)
+	}
+	if len(o.Classes) > MaxClasses {
+		return fmt.Errorf("retention classes: %d, expected at most %d", len(o.Classes), MaxClasses)
+	}
+	for i, c := range o.Classes {
+		if c.History < 0 || c.Trends < 0 {
+			return fmt.Errorf("retention class %d: history %v, trends %v, expected none below zero", i, c.History, c.Trends)
+		}
+	}
+	return nil
+}
+
+// DB is an open engine.
+//
+// Locks are taken in this order: shards by number, marks, pairs, space, log, cache.
+type DB struct {
+	o      Options
+	fs     vfs.FS
+	dir    string
+	lock   io.Closer
+	log    *translog.Log
+	cache  *pagecache.Cache
+	space  space
+	shards [shardCount]shard
+	marks  marks
+	pairs  pairs
+	m      *meters
+
+	// released is the LSN up to which Replay is no longer needed.
+	released atomic.Uint64
+	// dirtyBytes is what detached pages take in memory, hotBytes what all values do that are in no datafile.
+	dirtyBytes, hotBytes atomic.Int64
+	lastRecycled         model.LSN
+	// marksBytes is what the file of marks is charged with.
+	marksBytes int64
+	// flushing serialises what writes to datafiles.
+	flushing sync.Mutex
+	// flushError is why pages cannot be written now.
+	flushError atomic.Pointer[error]
+
+	// progress wakes those who wait for the log to become shorter.
+	progress progress
+
+	wake   chan struct{}
+	ctx    context.Context
+	cancel context.CancelFunc
+	loops  sync.WaitGroup
+	once   sync.Once
+	closed error
+}
+
+var (
+	_ storage.Engine   = (*DB)(nil)
+	_ storage.Definer  = (*DB)(nil)
+	_ storage.Replayer = (*DB)(nil)
+	_ storage.Marker   = (*DB)(nil)
+	_ storage.Statter  = (*DB)(nil)
+)
+
+// Open opens the engine in dir, which it creates if need be, and recovers what the log holds. Damaged files are moved to
+// dir/quarantine and the rest is served. A folder that a newer program has written to is refused and left untouched.
+func Open(ctx context.Context, fsys vfs.FS, dir string, o Options) (*DB, error) {
+	if err := o.setDefaults(); err != nil {
+		return nil, err
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return nil, err
+	}
+	lock, err := fsys.Lock(filepath.Join(dir, lockName))
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{o: o, fs: fsys, dir: dir, lock: lock, cache: pagecache.New(o.PageCacheBytes), wake: make(chan struct{}, 1)}
+	db.ctx, db.cancel = context.WithCancel(context.Background())
+	db.m = newMeters(db)
+	for i := range db.shards {
+		db.shards[i].series = map[model.ItemID]*series{}
+	}
+	if err := db.recover(ctx); err != nil {
+		db.cancel()
+		return nil, errors.Join(fmt.Errorf("open engine in %s: %w", dir, err), db.pairs.close(), lock.Close())
+	}
+	db.loops.Go(db.runFlusher)
+	return db, nil
+}
+
+// Define takes over item definitions. They are not kept on disk: hand them over after every Open, before the items' values.
+func (db *DB) Define(_ context.Context, defs []storage.ItemDefinition) error {
+	for i := range defs {
+		if int(defs[i].Class) >= len(db.o.Classes) {
+			return fmt.Errorf("item %d: retention class %d, expected below %d", defs[i].ID, defs[i].Class, len(db.o.Classes))
+		}
+	}
+	for i := range defs {
+		sh := db.shardOf(defs[i].ID)
+		sh.mu.Lock()
+		sh.get(defs[i].ID).class = defs[i].Class
+		sh.mu.Unlock()
+	}
+	return nil
+}
+
+// LastLSN is the LSN behind the last record.
+func (db *DB) LastLSN() model.LSN { return db.log.End() }
+
+// Release says that records up to lsn need not be kept for Replay any more.
+func (db *DB) Release(lsn model.LSN) {
+	for {
+		old := db.released.Load()
+		if uint64(lsn) <= old || db.released.CompareAndSwap(old, uint64(lsn)) {
+			return
+		}
+	}
+}
+
+// Replay calls fn for every durable batch behind LSN from, oldest first. A batch that was large comes in several parts.
+func (db *DB) Replay(ctx context.Context, from model.LSN, fn func(model.LSN, *model.Batch) error) error {
+	b := model.NewBatch()
+	defer b.Free()
+	return db.log.Replay(ctx, from, func(lsn model.LSN, kind byte, payload []byte) error {
+		if kind != translog.KindBatch {
+			return nil
+		}
+		if err := translog.DecodeBatch(b, payload); err != nil {
+			db.o.Logger.Warn("a log record with an intact checksum cannot be read", "lsn", lsn, "error", err)
+			return nil
+		}
+		return fn(lsn, b)
+	})
+}
+
+// Close makes the log durable and ends the engine. Hot pages stay in the log: closing does not wait for them to be written.
+func (db *DB) Close() error {
+	db.once.Do(func() {
+		for i := range db.shards {
+			db.shards[i].mu.Lock()
+			db.shards[i].closed = true
+			db.shards[i].mu.Unlock()
+		}
+		db.cancel()
+		db.loops.Wait()
+		db.flushing.Lock()
+		defer db.flushing.Unlock()
+		db.closed = errors.Join(db.log.Close(), db.pairs.close(), db.lock.Close())
+	})
+	return db.closed
+}

@@ -1,0 +1,105 @@
+// Package header is the first 64 bytes of every file of the engine.
+//
+//	 0  magic         4 bytes: TMLG log, TMDF datafile, TMJF journalfile, TMMK marks
+//	 4  version       uint16, 1
+//	 6  reserved      uint16, 0
+//	 8  compatible    uint32, feature bits that an older program may ignore
+//	12  incompatible  uint32, feature bits that an older program must refuse
+//	16  generation    uint32, of a datafile and journalfile; else 0
+//	20  number        uint32, as in the file's name; else 0
+//	24  lsn           uint64, of a log segment: its first; of marks: up to which they go; else 0
+//	32  zeros         28 bytes
+//	60  CRC-32C       uint32, of the bytes before it
+//
+// All numbers are little-endian.
+package header
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"tidemark/model"
+)
+
+// Bytes is the size of a header.
+const Bytes = 64
+
+// Version is the version that this program writes, and the newest that it reads.
+const Version = 1
+
+// Magic opens a file and says what it is.
+type Magic [4]byte
+
+// The kinds of files.
+var (
+	Log         = Magic{'T', 'M', 'L', 'G'}
+	Datafile    = Magic{'T', 'M', 'D', 'F'}
+	Journalfile = Magic{'T', 'M', 'J', 'F'}
+	Marks       = Magic{'T', 'M', 'M', 'K'}
+)
+
+// Closed is the compatible feature of a journalfile that holds a sorted index.
+const Closed uint32 = 1
+
+// Header is what stands at the start of a file.
+type Header struct {
+	Magic                    Magic
+	Compatible, Incompatible uint32
+	Generation, Number       uint32
+	LSN                      model.LSN
+}
+
+// ErrNewer means that a newer program wrote the file; it must not be touched.
+var ErrNewer = errors.New("written by a newer version of tidemark")
+
+// ErrHeader means that the bytes are no intact header of the kind expected.
+var ErrHeader = errors.New("damaged header")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Append appends the 64 bytes of h to dst.
+func (h *Header) Append(dst []byte) []byte {
+	start := len(dst)
+	dst = append(dst, h.Magic[:]...)
+	dst = binary.LittleEndian.AppendUint16(dst, Version)
+	dst = binary.LittleEndian.AppendUint16(dst, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, h.Compatible)
+	dst = binary.LittleEndian.AppendUint32(dst, h.Incompatible)
+	dst = binary.LittleEndian.AppendUint32(dst, h.Generation)
+	dst = binary.LittleEndian.AppendUint32(dst, h.Number)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(h.LSN))
+	dst = append(dst, make([]byte, 28)...)
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+}
+
+// Decode reads the header at the start of b and checks that it is of the kind that is wanted. A header of a newer
+// version is ErrNewer; everything else that is not as expected is ErrHeader.
+func Decode(b []byte, want Magic) (Header, error) {
+	var h Header
+	if len(b) < Bytes {
+		return h, fmt.Errorf("%w: %d bytes, expected at least %d", ErrHeader, len(b), Bytes)
+	}
+	b = b[:Bytes]
+	if copy(h.Magic[:], b); h.Magic != want {
+		return h, fmt.Errorf("%w: starts with % x, expected %s", ErrHeader, b[:4], want[:])
+	}
+	if binary.LittleEndian.Uint32(b[60:]) != crc32.Checksum(b[:60], castagnoli) {
+		return h, fmt.Errorf("%w: its checksum does not match", ErrHeader)
+	}
+	if v := binary.LittleEndian.Uint16(b[4:]); v > Version {
+		return h, fmt.Errorf("%w: format version %d, and this program reads up to %d", ErrNewer, v, Version)
+	} else if v == 0 {
+		return h, fmt.Errorf("%w: format version 0", ErrHeader)
+	}
+	h.Compatible = binary.LittleEndian.Uint32(b[8:])
+	h.Incompatible = binary.LittleEndian.Uint32(b[12:])
+	h.Generation = binary.LittleEndian.Uint32(b[16:])
+	h.Number = binary.LittleEndian.Uint32(b[20:])
+	h.LSN = model.LSN(binary.LittleEndian.Uint64(b[24:]))
+	if h.Incompatible != 0 {
+		return h, fmt.Errorf("%w: it uses feature bits %#x, and this program knows none", ErrNewer, h.Incompatible)
+	}
+	return h, nil
+}

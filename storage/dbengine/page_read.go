@@ -1,0 +1,242 @@
+package dbengine
+
+import (
+	"errors"
+	"fmt"
+
+	"tidemark/model"
+	"tidemark/storage"
+	"tidemark/storage/dbengine/extent"
+	"tidemark/storage/dbengine/page"
+	"tidemark/storage/dbengine/pagecache"
+)
+
+const (
+	// slotDirectory and slotExtent are the cache's slots for an extent's directory and for all of it.
+	slotDirectory = -1
+	slotExtent    = -2
+	// headGuessBytes is read first of an extent, in the hope that the directory is in it.
+	headGuessBytes = 4096
+	// rowCharge is what a page's row in a parsed directory is charged with in the cache.
+	rowCharge = 64
+)
+
+// errGone means that a page's pair was deleted.
+var errGone = errors.New("the pair was deleted")
+
+// decoded is a page's values.
+type decoded struct {
+	valueType model.ValueType
+	at        []int64
+	bits      []uint64
+	arena     []byte
+}
+
+// readPage returns a page's bytes, from the cache or the disk. They must not be changed.
+func (db *DB) readPage(ref *pageRef) (extent.Page, error) {
+	e := ref.extent
+	key := pagecache.Key{File: e.pair.key, Offset: e.offset, Slot: int32(ref.slot)}
+	if v, ok := db.cache.Get(key); ok {
+		return v.(extent.Page), nil
+	}
+	if v, ok := db.cache.Get(pagecache.Key{File: e.pair.key, Offset: e.offset, Slot: slotExtent}); ok {
+		return v.(*extent.Directory).Page(int(ref.slot))
+	}
+	if !e.pair.acquire() {
+		return extent.Page{}, errGone
+	}
+	defer e.pair.release()
+	d, err := db.readDirectory(e)
+	if err != nil {
+		return extent.Page{}, db.locate(e, err)
+	}
+	if int(ref.slot) >= d.Len() {
+		return extent.Page{}, db.locate(e, fmt.Errorf("%w: %d pages, expected one in slot %d", extent.ErrExtent, d.Len(), ref.slot))
+	}
+	if d.Codec() != extent.None {
+		return db.readExtent(e, ref)
+	}
+	timesAt, timesSize, valuesAt, valuesSize := d.Span(int(ref.slot))
+	b := make([]byte, timesSize+valuesSize)
+	times, values := b[:timesSize:timesSize], b[timesSize:]
+	if timesAt+timesSize == valuesAt {
+		err = e.pair.file.ReadAt(b, e.offset+int64(timesAt))
+	} else if err = e.pair.file.ReadAt(times, e.offset+int64(timesAt)); err == nil {
+		err = e.pair.file.ReadAt(values, e.offset+int64(valuesAt))
+	}
+	if err != nil {
+		return extent.Page{}, err
+	}
+	db.m.readBytes.Add(len(b))
+	p, err := d.PageFrom(int(ref.slot), times, values)
+	if err != nil {
+		return extent.Page{}, db.locate(e, err)
+	}
+	db.cache.Put(key, p, len(b)+64)
+	return p, nil
+}
+
+// readDirectory returns the directory of an extent, whose pair is acquired.
+func (db *DB) readDirectory(e *extentRef) (*extent.Directory, error) {
+	key := pagecache.Key{File: e.pair.key, Offset: e.offset, Slot: slotDirectory}
+	if v, ok := db.cache.Get(key); ok {
+		return v.(*extent.Directory), nil
+	}
+	b := make([]byte, min(int64(e.length), headGuessBytes))
+	if err := e.pair.file.ReadAt(b, e.offset); err != nil {
+		return nil, err
+	}
+	n, err := extent.HeadBytes(b)
+	if err != nil {
+		return nil, err
+	}
+	if n > int(e.length) {
+		return nil, fmt.Errorf("%w: a directory of %d bytes in an extent of %d", extent.ErrExtent, n, e.length)
+	}
+	if n > len(b) {
+		head := make([]byte, n)
+		copy(head, b)
+		if err := e.pair.file.ReadAt(head[len(b):], e.offset+int64(len(b))); err != nil {
+			return nil, err
+		}
+		b = head
+	}
+	d, err := extent.ParseHead(b, e.pair.id.Extent(e.sequence))
+	if err != nil {
+		return nil, err
+	}
+	db.m.readBytes.Add(n)
+	db.m.extentsRead.Inc()
+	db.cache.Put(key, d, d.Len()*rowCharge)
+	return d, nil
+}
+
+// readExtent reads a whole compressed extent, whose pair is acquired, and returns a page of it.
+func (db *DB) readExtent(e *extentRef, ref *pageRef) (extent.Page, error) {
+	b := make([]byte, e.length)
+	if err := e.pair.file.ReadAt(b, e.offset); err != nil {
+		return extent.Page{}, err
+	}
+	db.m.readBytes.Add(len(b))
+	d, err := extent.Parse(b, e.pair.id.Extent(e.sequence))
+	if err != nil {
+		return extent.Page{}, db.locate(e, err)
+	}
+	p, err := d.Page(int(ref.slot))
+	if err != nil {
+		return extent.Page{}, db.locate(e, err)
+	}
+	plain, stored := d.PayloadBytes()
+	db.cache.Put(pagecache.Key{File: e.pair.key, Offset: e.offset, Slot: slotExtent}, d, plain+stored+d.Len()*rowCharge)
+	return p, nil
+}
+
+// locate makes damage a CorruptionError with its place; other errors stay as they are.
+func (db *DB) locate(e *extentRef, err error) error {
+	if !errors.Is(err, extent.ErrExtent) && !errors.Is(err, page.ErrColumn) {
+		return err
+	}
+	return &storage.CorruptionError{File: e.pair.id.Name(), Offset: e.offset, Want: err.Error()}
+}
+
+// damaged counts and reports a page that cannot be read; what asked for it goes on without.
+func (db *DB) damaged(err error) {
+	if errors.Is(err, errGone) {
+		return
+	}
+	db.m.damagedPages.Inc()
+	db.o.Logger.Error("a page cannot be read and is left out", "error", err)
+}
+
+// decode reads a page of values.
+func (db *DB) decode(ref *pageRef) (*decoded, error) {
+	d := new(decoded)
+	return d, db.decodeInto(d, ref)
+}
+
+// decodeInto reads a page of values into d, whose room it uses.
+func (db *DB) decodeInto(d *decoded, ref *pageRef) error {
+	p, err := db.readPage(ref)
+	if err != nil {
+		return err
+	}
+	d.valueType = p.Type
+	if d.at, err = page.DecodeTimes(d.at[:0], p.Times, p.Count); err != nil {
+		return db.locate(ref.extent, err)
+	}
+	d.bits, d.arena = d.bits[:0], d.arena[:0]
+	switch {
+	case p.Type == model.Float:
+		d.bits, err = page.DecodeFloats(d.bits, p.Values, p.Count)
+	case p.Type == model.Uint:
+		d.bits, err = page.DecodeUints(d.bits, p.Values, p.Count)
+	default:
+		d.bits, d.arena, err = page.DecodeBlobs(d.bits, d.arena, p.Values, p.Count)
+	}
+	if err != nil {
+		return db.locate(ref.extent, err)
+	}
+	return nil
+}
+
+// probe remembers the last page that an Append looked into: values that are sent again come in order.
+type probe struct {
+	ref  pageRef
+	page decoded
+}
+
+// lookupPages looks for a stored value at v.at in the pages on disk; the shard is locked.
+func (db *DB) lookupPages(s *series, v *value) (found, same bool) {
+	sh := db.shardOf(s.id)
+	low, high := 0, len(s.pages) // pages rise in time
+	for low < high {
+		if mid := int(uint(low+high) >> 1); s.pages[mid].to < v.at {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low < len(s.pages) && s.pages[low].from <= v.at {
+		if found, same = db.lookupPage(sh, &s.pages[low], v); found {
+			return found, same
+		}
+	}
+	for i := range s.lates {
+		if s.lates[i].from <= v.at && v.at <= s.lates[i].to {
+			if found, same = db.lookupPage(sh, &s.lates[i], v); found {
+				return found, same
+			}
+		}
+	}
+	return false, false
+}
+
+func (db *DB) lookupPage(sh *shard, ref *pageRef, v *value) (found, same bool) {
+	p := &sh.probe
+	if p.ref.extent != ref.extent || p.ref.slot != ref.slot {
+		p.ref = pageRef{}
+		if err := db.decodeInto(&p.page, ref); err != nil {
+			db.damaged(err)
+			return false, false
+		}
+		p.ref = *ref
+	}
+	i := searchTimes(p.page.at, v.at)
+	if i == len(p.page.at) || p.page.at[i] != v.at {
+		return false, false
+	}
+	return true, v.same(p.page.valueType, p.page.bits[i], p.page.arena)
+}
+
+// searchTimes returns where at is or belongs.
+func searchTimes(times []int64, at int64) int {
+	low, high := 0, len(times)
+	for low < high {
+		if mid := int(uint(low+high) >> 1); times[mid] < at {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
+}

@@ -1,0 +1,301 @@
+package dbengine
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"tidemark/internal/vfs"
+	"tidemark/storage/dbengine/datafile"
+	"tidemark/storage/dbengine/header"
+	"tidemark/storage/dbengine/journal"
+)
+
+// generation is that of pairs as they are first written.
+const generation = 1
+
+// pair is a datafile with its journalfile.
+type pair struct {
+	id datafile.ID
+	// key names the pair in the page cache.
+	key  uint64
+	file *datafile.File
+	// journal is open while the pair grows.
+	journal vfs.File
+	// size and journalSize are the lengths up to which the files are valid; failed means that writing beyond them failed.
+	size, journalSize int64
+	failed            bool
+	sequence          uint64
+	// extents are kept while the pair grows, to make the index from.
+	extents []journal.Extent
+
+	mu sync.Mutex
+	// oldest, newestValue and newestHour bound the times of what the pair holds; minTime if nothing.
+	oldest, newestValue, newestHour int64
+	pageCount                       int64
+	values                          uint64
+	readers                         int
+	deleted                         bool
+	// charged is what the files count for in the quota.
+	charged int64
+	gone    func(*pair)
+}
+
+// acquire keeps the pair's files open until release. It fails when the pair was deleted.
+func (p *pair) acquire() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.deleted {
+		return false
+	}
+	p.readers++
+	return true
+}
+
+func (p *pair) release() {
+	p.mu.Lock()
+	p.readers--
+	gone := p.deleted && p.readers == 0
+	p.mu.Unlock()
+	if gone {
+		p.gone(p)
+	}
+}
+
+// pairs are the pairs of an engine, oldest first.
+type pairs struct {
+	mu      sync.Mutex
+	list    []*pair
+	open    *pair
+	nextKey uint64
+	next    uint32
+}
+
+// add takes a pair over.
+func (ps *pairs) add(p *pair) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.nextKey++
+	p.key = ps.nextKey
+	ps.list = append(ps.list, p)
+	ps.next = max(ps.next, p.id.Number)
+}
+
+func (ps *pairs) all() []*pair {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return append([]*pair(nil), ps.list...)
+}
+
+func (ps *pairs) close() error {
+	var errs []error
+	for _, p := range ps.all() {
+		if p.journal != nil {
+			errs = append(errs, p.journal.Close())
+			p.journal = nil
+		}
+		errs = append(errs, p.file.Close())
+	}
+	ps.mu.Lock()
+	ps.list = nil
+	ps.mu.Unlock()
+	return errors.Join(errs...)
+}
+
+// openPair returns the pair that grows, which it makes if need be. db.flushing is held.
+func (db *DB) openPair() (*pair, error) {
+	if p := db.pairs.open; p != nil {
+		return p, nil
+	}
+	db.pairs.mu.Lock()
+	db.pairs.next++
+	id := datafile.ID{Generation: generation, Number: db.pairs.next}
+	db.pairs.mu.Unlock()
+	if err := db.reserve(2 * blockBytes); err != nil {
+		return nil, err
+	}
+	p, err := db.createPair(id)
+	if err != nil {
+		db.space.release(2 * blockBytes)
+		return nil, err
+	}
+	p.charged = 2 * blockBytes
+	db.pairs.add(p)
+	db.pairs.open = p
+	return p, nil
+}
+
+func (db *DB) createPair(id datafile.ID) (*pair, error) {
+	file, err := datafile.Create(db.fs, db.dir, id)
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Join(db.dir, id.JournalName())
+	j, err := db.fs.Create(name)
+	if err != nil {
+		return nil, errors.Join(err, file.Close(), db.fs.Remove(filepath.Join(db.dir, id.Name())))
+	}
+	_, err = j.WriteAt(journal.Header(id, false), 0)
+	if err == nil {
+		err = j.SyncData()
+	}
+	if err == nil {
+		err = db.fs.SyncDir(db.dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", id.JournalName(), errors.Join(err, j.Close(), file.Close(),
+			db.fs.Remove(name), db.fs.Remove(filepath.Join(db.dir, id.Name()))))
+	}
+	return &pair{
+		id: id, file: file, journal: j, size: header.Bytes, journalSize: header.Bytes, gone: db.pairGone,
+		oldest: minTime, newestValue: minTime, newestHour: minTime,
+	}, nil
+}
+
+// closePair ends the growth of the open pair and rewrites its journalfile as an index. If that fails the journalfile
+// stays as it is, which serves as well. db.flushing is held.
+func (db *DB) closePair() {
+	p := db.pairs.open
+	if p == nil {
+		return
+	}
+	db.pairs.open = nil
+	if err := p.journal.Close(); err != nil {
+		db.o.Logger.Warn("close a journalfile", "file", p.id.JournalName(), "error", err)
+	}
+	p.journal = nil
+	if p.failed { // what a failed write left behind its last extent is no part of it
+		if err := p.file.Truncate(p.size); err != nil {
+			db.o.Logger.Warn("cut a datafile after a failed write", "file", p.id.Name(), "error", err)
+		}
+	}
+	if err := db.writeIndex(p, p.extents); err != nil {
+		db.o.Logger.Warn("the index of a closed pair was not written; its journal serves instead", "file", p.id.JournalName(), "error", err)
+	}
+	p.extents = nil
+}
+
+// writeIndex replaces the pair's journalfile by an index.
+func (db *DB) writeIndex(p *pair, extents []journal.Extent) error {
+	b := journal.AppendIndex(nil, p.id, extents)
+	size := roundUp(int64(len(b)))
+	if err := db.reserve(size); err != nil {
+		return err
+	}
+	if err := db.replaceFile(p.id.JournalName(), b); err != nil {
+		db.space.release(size)
+		return err
+	}
+	old := roundUp(p.journalSize)
+	p.journalSize = int64(len(b))
+	p.mu.Lock()
+	p.charged += size - old
+	p.mu.Unlock()
+	db.space.release(old)
+	return nil
+}
+
+// replaceFile writes a file beside the one it replaces, syncs it and renames it.
+func (db *DB) replaceFile(name string, b []byte) error {
+	path := filepath.Join(db.dir, name)
+	temporary := path + tempSuffix
+	if err := db.fs.Remove(temporary); err != nil && !isNotExist(err) {
+		return err
+	}
+	f, err := db.fs.Create(temporary)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = db.fs.Rename(temporary, path)
+	}
+	if err != nil {
+		if rm := db.fs.Remove(temporary); rm != nil && !isNotExist(rm) {
+			err = errors.Join(err, rm)
+		}
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return db.fs.SyncDir(db.dir)
+}
+
+// deleteOldest deletes the oldest pair that does not grow, and reports whether there was one.
+func (db *DB) deleteOldest() bool {
+	db.pairs.mu.Lock()
+	var p *pair
+	if len(db.pairs.list) > 0 && db.pairs.list[0] != db.pairs.open {
+		p = db.pairs.list[0]
+		db.pairs.list = db.pairs.list[1:]
+	}
+	db.pairs.mu.Unlock()
+	if p == nil {
+		return false
+	}
+	db.o.Logger.Info("delete the oldest pair to make room", "file", p.id.Name(), "from", p.oldest, "to", p.newestValue)
+	db.deletePair(p)
+	return true
+}
+
+// deletePair removes a pair, which is no longer in the list, from memory and disk.
+func (db *DB) deletePair(p *pair) {
+	p.mu.Lock()
+	p.deleted = true
+	idle := p.readers == 0
+	p.mu.Unlock()
+	for i := range db.shards {
+		sh := &db.shards[i]
+		sh.mu.Lock()
+		for id, s := range sh.series {
+			s.forget(p)
+			if s.empty() && s.class == 0 {
+				delete(sh.series, id)
+			}
+		}
+		sh.mu.Unlock()
+	}
+	db.cache.Forget(p.key)
+	if idle {
+		db.pairGone(p)
+	}
+}
+
+// forget drops the references to a pair's pages.
+func (s *series) forget(p *pair) {
+	for _, refs := range []*[]pageRef{&s.pages, &s.lates, &s.hours} {
+		has := func(r pageRef) bool { return r.extent.pair == p }
+		if !slices.ContainsFunc(*refs, has) {
+			continue
+		}
+		kept := make([]pageRef, 0, len(*refs)) // a new slice: readers may hold the old one
+		for _, r := range *refs {
+			if !has(r) {
+				kept = append(kept, r)
+			}
+		}
+		*refs = kept
+	}
+}
+
+// pairGone removes the files of a deleted pair that nobody reads any more, and gives its room back.
+func (db *DB) pairGone(p *pair) {
+	if err := p.file.Close(); err != nil {
+		db.o.Logger.Warn("close a deleted datafile", "file", p.id.Name(), "error", err)
+	}
+	var errs []error
+	for _, name := range []string{p.id.JournalName(), p.id.Name()} {
+		if err := db.fs.Remove(filepath.Join(db.dir, name)); err != nil && !isNotExist(err) {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		db.o.Logger.Error("a deleted pair could not be removed; its room stays taken", "file", p.id.Name(), "error", err)
+		return
+	}
+	db.space.release(p.charged)
+	db.m.pairsDeleted.Inc()
+}

@@ -1,0 +1,384 @@
+package dbengine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"tidemark/model"
+	"tidemark/storage"
+)
+
+const (
+	// defaultReadBytes is what a read may hold at once if the query does not say.
+	defaultReadBytes = 64 << 20
+	// columnValues and columnBytes end one delivery of merged values.
+	columnValues = 4096
+	columnBytes  = 1 << 20
+	// lookBack is how many values before an hour are searched for one that is a number.
+	lookBack = 64
+)
+
+// piece is a stretch of a series' values: a page on disk, or samples in memory.
+type piece struct {
+	ref       pageRef
+	samples   []sample
+	arena     []byte
+	valueType model.ValueType
+}
+
+func (p *piece) onDisk() bool { return p.ref.extent != nil }
+
+// view is what a series held at one moment in a range of times. The pieces of base follow one another in time, those
+// of late overlap anything.
+type view struct{ base, late []piece }
+
+// viewOf copies what of a series lies in the range.
+func (db *DB) viewOf(id model.ItemID, r model.TimeRange) (view, error) {
+	sh := db.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.closed {
+		return view{}, storage.ErrClosed
+	}
+	var v view
+	s := sh.series[id]
+	if s == nil || r.From >= r.To {
+		return v, nil
+	}
+	for _, ref := range s.pages {
+		if ref.from < r.To && ref.to >= r.From {
+			v.base = append(v.base, piece{ref: ref})
+		}
+	}
+	for _, ref := range s.lates {
+		if ref.from < r.To && ref.to >= r.From {
+			v.late = append(v.late, piece{ref: ref})
+		}
+	}
+	memory := func(to *[]piece, samples []sample, arena []byte, t model.ValueType, owned bool) {
+		if samples = between(samples, r.From, r.To); len(samples) > 0 {
+			if !owned {
+				samples = slices.Clone(samples)
+			}
+			*to = append(*to, piece{samples: samples, arena: arena, valueType: t})
+		}
+	}
+	for _, d := range s.dirty {
+		memory(&v.base, d.hot, d.arena, d.valueType, true)
+		memory(&v.late, d.late, d.arena, d.valueType, true)
+	}
+	memory(&v.base, s.hot, s.arena, s.valueType, false)
+	memory(&v.late, s.late, s.arena, s.valueType, false)
+	return v, nil
+}
+
+// Read streams values. See storage.Engine.
+func (db *DB) Read(ctx context.Context, q storage.Query, fn func(*model.Columns) error) error {
+	budget := q.MaxBytes
+	if budget <= 0 {
+		budget = defaultReadBytes
+	}
+	r := reading{db: db, ctx: ctx, r: q.Range, budget: budget, fn: fn}
+	for _, id := range q.Items {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		if q.Newest > 0 {
+			err = r.newest(id, q.Newest)
+		} else {
+			err = r.item(id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reading is one Read.
+type reading struct {
+	db     *DB
+	ctx    context.Context
+	r      model.TimeRange
+	budget int64
+	fn     func(*model.Columns) error
+	page   decoded
+	out    model.Columns
+}
+
+// lateValue is a value of a late page.
+type lateValue struct {
+	at, bits  uint64
+	arena     []byte
+	valueType model.ValueType
+}
+
+func (r *reading) item(id model.ItemID) error {
+	v, err := r.db.viewOf(id, r.r)
+	if err != nil {
+		return err
+	}
+	return r.stream(id, &v)
+}
+
+// stream delivers the values of a view.
+func (r *reading) stream(id model.ItemID, v *view) error {
+	late, err := r.lateValues(v)
+	if err != nil {
+		return err
+	}
+	r.out = model.Columns{Item: id, At: r.out.At[:0], Bits: r.out.Bits[:0], Arena: r.out.Arena[:0]}
+	for i := range v.base {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		ok, err := r.load(&v.base[i])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if late, err = r.merge(late); err != nil {
+			return err
+		}
+	}
+	for i := range late {
+		if err := r.push(int64(late[i].at), late[i].bits, late[i].valueType, late[i].arena); err != nil {
+			return err
+		}
+	}
+	return r.deliver()
+}
+
+// load puts the values of a piece that lie in the range into r.page, and reports whether there are any. A damaged page is
+// left out.
+func (r *reading) load(p *piece) (bool, error) {
+	d := &r.page
+	if p.onDisk() {
+		if err := r.db.decodeInto(d, &p.ref); err != nil {
+			if _, damaged := errors.AsType[*storage.CorruptionError](err); damaged || errors.Is(err, errGone) {
+				r.db.damaged(err)
+				return false, nil
+			}
+			return false, err
+		}
+		low, high := searchTimes(d.at, r.r.From), searchTimes(d.at, r.r.To)
+		d.at, d.bits = d.at[low:high], d.bits[low:high]
+		return low < high, nil
+	}
+	d.at, d.bits = d.at[:0], d.bits[:0]
+	for _, s := range p.samples {
+		d.at, d.bits = append(d.at, s.at), append(d.bits, s.bits)
+	}
+	d.arena, d.valueType = append(d.arena[:0], p.arena...), p.valueType
+	return true, nil
+}
+
+// lateValues gathers the values of late pieces in order of time.
+func (r *reading) lateValues(v *view) ([]lateValue, error) {
+	var late []lateValue
+	held := int64(0)
+	for i := range v.late {
+		ok, err := r.load(&v.late[i])
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		arena := []byte(nil)
+		if r.page.valueType.InArena() {
+			arena = slices.Clone(r.page.arena)
+		}
+		for k, at := range r.page.at {
+			late = append(late, lateValue{at: uint64(at), bits: r.page.bits[k], arena: arena, valueType: r.page.valueType})
+		}
+		if held += int64(len(r.page.at))*48 + int64(len(arena)); held > r.budget {
+			return nil, storage.ErrTooMuch
+		}
+	}
+	slices.SortStableFunc(late, func(a, b lateValue) int { return cmp.Compare(int64(a.at), int64(b.at)) })
+	return late, nil
+}
+
+// merge delivers r.page with the late values that come before its end, and returns the other late values.
+func (r *reading) merge(late []lateValue) ([]lateValue, error) {
+	d := &r.page
+	last := d.at[len(d.at)-1]
+	if len(late) == 0 || int64(late[0].at) > last {
+		if err := r.deliver(); err != nil {
+			return nil, err
+		}
+		return late, r.fn(&model.Columns{Item: r.out.Item, Type: d.valueType, At: d.at, Bits: d.bits, Arena: d.arena})
+	}
+	for i, at := range d.at {
+		for len(late) > 0 && int64(late[0].at) < at {
+			if err := r.push(int64(late[0].at), late[0].bits, late[0].valueType, late[0].arena); err != nil {
+				return nil, err
+			}
+			late = late[1:]
+		}
+		if err := r.push(at, d.bits[i], d.valueType, d.arena); err != nil {
+			return nil, err
+		}
+	}
+	return late, nil
+}
+
+// push adds a value to what is delivered next. The same value at the same instant, which damage can bring back, is passed over.
+func (r *reading) push(at int64, bits uint64, t model.ValueType, arena []byte) error {
+	o := &r.out
+	if o.Type != t || len(o.At) >= columnValues || len(o.Arena) >= columnBytes {
+		if err := r.deliver(); err != nil {
+			return err
+		}
+		o.Type = t
+	}
+	if n := len(o.At); n > 0 && o.At[n-1] == at {
+		v := value{at: at, bits: bits, valueType: t}
+		if t.InArena() {
+			v.text = model.SpanBytes(arena, bits)
+		}
+		if v.same(t, o.Bits[n-1], o.Arena) {
+			return nil
+		}
+	}
+	if t.InArena() {
+		text := model.SpanBytes(arena, bits)
+		bits = model.Span(len(o.Arena), len(text))
+		o.Arena = append(o.Arena, text...)
+	}
+	o.At, o.Bits = append(o.At, at), append(o.Bits, bits)
+	return nil
+}
+
+// deliver hands what was pushed to the caller.
+func (r *reading) deliver() error {
+	o := &r.out
+	if len(o.At) == 0 {
+		return nil
+	}
+	err := r.fn(o)
+	o.At, o.Bits, o.Arena = o.At[:0], o.Bits[:0], o.Arena[:0]
+	return err
+}
+
+// newest delivers the last n values in the range.
+func (r *reading) newest(id model.ItemID, n int) error {
+	v, err := r.db.viewOf(id, r.r)
+	if err != nil {
+		return err
+	}
+	v.tail(n, r.r)
+	var kept tail
+	inner := *r
+	inner.fn = func(c *model.Columns) error {
+		kept.add(c, n)
+		if kept.size() > r.budget {
+			return storage.ErrTooMuch
+		}
+		return nil
+	}
+	if err := inner.stream(id, &v); err != nil {
+		return err
+	}
+	r.page, r.out = inner.page, inner.out
+	return kept.deliver(n, r.fn)
+}
+
+// tail drops pieces at the start that cannot hold one of the last n values.
+func (v *view) tail(n int, r model.TimeRange) {
+	count := 0
+	for i := len(v.base) - 1; i >= 0 && count < n; i-- {
+		p := &v.base[i]
+		from := int64(0)
+		switch {
+		case !p.onDisk():
+			count += len(p.samples)
+			from = p.samples[0].at
+		case p.ref.from >= r.From && p.ref.to < r.To:
+			count += int(p.ref.count)
+			from = p.ref.from
+		default:
+			continue
+		}
+		if count >= n {
+			v.base = v.base[i:]
+			late := v.late[:0]
+			for _, l := range v.late {
+				if (l.onDisk() && l.ref.to >= from) || (!l.onDisk() && l.samples[len(l.samples)-1].at >= from) {
+					late = append(late, l)
+				}
+			}
+			v.late = late
+			return
+		}
+	}
+}
+
+// tail keeps the last values of a stream.
+type tail struct {
+	columns []model.Columns
+	count   int
+}
+
+// add keeps a copy of c and drops what is not among the last n any more.
+func (t *tail) add(c *model.Columns, n int) {
+	from := max(len(c.At)-n, 0)
+	t.columns = append(t.columns, model.Columns{
+		Item: c.Item, Type: c.Type, At: slices.Clone(c.At[from:]), Bits: slices.Clone(c.Bits[from:]), Arena: slices.Clone(c.Arena),
+	})
+	t.count += len(c.At) - from
+	for len(t.columns) > 0 && t.count-len(t.columns[0].At) >= n {
+		t.count -= len(t.columns[0].At)
+		t.columns = t.columns[1:]
+	}
+}
+
+func (t *tail) size() int64 {
+	total := int64(0)
+	for i := range t.columns {
+		total += int64(16*len(t.columns[i].At) + len(t.columns[i].Arena))
+	}
+	return total
+}
+
+func (t *tail) deliver(n int, fn func(*model.Columns) error) error {
+	for i := range t.columns {
+		c := &t.columns[i]
+		if extra := t.count - n; extra > 0 && i == 0 {
+			c.At, c.Bits = c.At[extra:], c.Bits[extra:]
+		}
+		if err := fn(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// before returns the last value of a type that is older than at.
+func (db *DB) before(ctx context.Context, id model.ItemID, at int64, t model.ValueType) (bits uint64, found bool, err error) {
+	r := reading{db: db, ctx: ctx, r: model.TimeRange{From: math.MinInt64, To: at}, budget: defaultReadBytes}
+	r.fn = func(c *model.Columns) error {
+		if c.Type != t { // a change of type starts anew
+			found = false
+			return nil
+		}
+		for i, b := range c.Bits {
+			if t != model.Float || !math.IsNaN(c.Float(i)) {
+				bits, found = b, true
+			}
+		}
+		return nil
+	}
+	if err := r.newest(id, lookBack); err != nil {
+		return 0, false, fmt.Errorf("item %d: value before its hour: %w", id, err)
+	}
+	return bits, found, nil
+}

@@ -1,0 +1,174 @@
+package dbengine
+
+import (
+	"bytes"
+	"math"
+	"slices"
+
+	"tidemark/model"
+)
+
+// minTime stands for no time.
+const minTime = math.MinInt64
+
+// sample is a value in memory. bits is as in model.Batch, for texts a span of the arena beside it.
+type sample struct {
+	at   int64
+	bits uint64
+}
+
+// series is what the engine knows of one item.
+type series struct {
+	id    model.ItemID
+	class uint8
+	// valueType is that of hot and late.
+	valueType model.ValueType
+	// newest is the greatest time stored, minTime if none.
+	newest int64
+	// floor divides values in time: hot holds all that are later, everything else holds only earlier ones or equal.
+	floor int64
+	hot   []sample
+	late  []sample
+	// arena holds the texts of hot and late.
+	arena []byte
+	// logFrom is an LSN before the oldest record whose values are only in memory; valid while hot or late is not empty.
+	logFrom model.LSN
+	// since is when the oldest of them came, Unix nanoseconds.
+	since int64
+	// dirty are the detached pages, oldest first.
+	dirty []*sealed
+	// pages, lates and hours are on disk, in the order in which they were written; pages also rise in time.
+	pages, lates, hours []pageRef
+	trend               *trend
+	// sealedLSN is used in recovery: values up to there are in pages.
+	sealedLSN model.LSN
+}
+
+// sealed is what was detached from a series at one moment.
+type sealed struct {
+	series    *series
+	valueType model.ValueType
+	hot, late []sample
+	arena     []byte
+	rows      []hourRow
+	logFrom   model.LSN
+	// lsn is how far the log was: the series has no values up to there but these and earlier pages.
+	lsn  model.LSN
+	size int64
+	at   int64
+}
+
+// pageRef is a page on disk.
+type pageRef struct {
+	extent    *extentRef
+	from, to  int64
+	count     uint32
+	slot      uint16
+	valueType model.ValueType
+	kind      uint8
+}
+
+// extentRef is an extent on disk, shared by the references to its pages.
+type extentRef struct {
+	pair     *pair
+	offset   int64
+	length   uint32
+	sequence uint64
+}
+
+// empty reports whether nothing is stored of the series.
+func (s *series) empty() bool {
+	return !s.unsealed() && len(s.dirty) == 0 && len(s.pages) == 0 && len(s.lates) == 0 && len(s.hours) == 0
+}
+
+// unsealed reports whether values are in hot or late.
+func (s *series) unsealed() bool { return len(s.hot) > 0 || len(s.late) > 0 }
+
+// search returns where at is or belongs in samples.
+func search(v []sample, at int64) int {
+	low, high := 0, len(v)
+	for low < high {
+		if mid := int(uint(low+high) >> 1); v[mid].at < at {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// find returns the sample at an instant.
+func find(v []sample, at int64) (sample, bool) {
+	i := search(v, at)
+	if i < len(v) && v[i].at == at {
+		return v[i], true
+	}
+	return sample{}, false
+}
+
+// between returns the samples in a half-open range.
+func between(v []sample, from, to int64) []sample {
+	return v[search(v, from):search(v, to)]
+}
+
+// value is a value on its way into a series.
+type value struct {
+	at   int64
+	bits uint64
+	// text is the payload of types in the arena.
+	text      []byte
+	valueType model.ValueType
+}
+
+// same reports whether a stored sample is the value.
+func (v *value) same(t model.ValueType, bits uint64, arena []byte) bool {
+	if t != v.valueType {
+		return false
+	}
+	if !t.InArena() {
+		return bits == v.bits
+	}
+	return bytes.Equal(model.SpanBytes(arena, bits), v.text)
+}
+
+// keep returns the payload under which the series stores the value, whose text it copies.
+func (s *series) keep(v *value) uint64 {
+	if !v.valueType.InArena() {
+		return v.bits
+	}
+	offset := len(s.arena)
+	s.arena = append(s.arena, v.text...)
+	return model.Span(offset, len(v.text))
+}
+
+// insert puts a value that is not the newest into its place in hot or late.
+func (s *series) insert(v *value) {
+	p := sample{at: v.at, bits: s.keep(v)}
+	if v.at > s.floor {
+		s.hot = slices.Insert(s.hot, search(s.hot, v.at), p)
+	} else {
+		s.late = slices.Insert(s.late, search(s.late, v.at), p)
+	}
+	s.newest = max(s.newest, v.at)
+}
+
+// sizeBytes is what hot and late take in memory.
+func (s *series) sizeBytes() int64 {
+	return int64(16*(len(s.hot)+len(s.late)) + len(s.arena))
+}
+
+// detach moves what is unsealed into a sealed. lsn is an LSN up to which the log holds no value of the series that is not
+// in memory by now; values of later records may be in it too.
+func (s *series) detach(lsn model.LSN, now int64) *sealed {
+	d := &sealed{
+		series: s, valueType: s.valueType, hot: s.hot, late: s.late, arena: s.arena,
+		logFrom: s.logFrom, lsn: lsn, at: now, size: s.sizeBytes(),
+	}
+	if s.trend != nil {
+		d.rows = s.trend.detach()
+	}
+	s.hot, s.late, s.arena = nil, nil, nil
+	s.floor = s.newest
+	s.dirty = append(s.dirty, d)
+	return d
+}

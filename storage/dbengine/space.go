@@ -1,0 +1,71 @@
+package dbengine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"syscall"
+
+	"tidemark/storage"
+)
+
+const (
+	lockName      = "LOCK"
+	marksName     = "marks.nmk"
+	tempSuffix    = ".tmp"
+	quarantineDir = "quarantine"
+	// blockBytes is what file systems give at once, so files are charged in multiples of it.
+	blockBytes = 4096
+)
+
+func roundUp(n int64) int64 { return (n + blockBytes - 1) / blockBytes * blockBytes }
+
+func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// isFull reports whether an error means that the disk, or the user's share of it, is full.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, storage.ErrFull)
+}
+
+// space counts what all files of the engine take, so that it never passes the quota.
+type space struct {
+	mu          sync.Mutex
+	quota, used int64
+}
+
+// take counts size bytes if the quota has room for them.
+func (s *space) take(size int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used+size > s.quota {
+		return false
+	}
+	s.used += size
+	return true
+}
+
+// release gives bytes back.
+func (s *space) release(size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used -= size
+}
+
+func (s *space) usedBytes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
+// reserve counts size bytes before they are written, and deletes the oldest pairs until there is room.
+func (db *DB) reserve(size int64) error {
+	for {
+		if db.space.take(size) {
+			return nil
+		}
+		if !db.deleteOldest() {
+			return fmt.Errorf("%d bytes more than the disk space of %d bytes allows: %w", size, db.space.quota, storage.ErrFull)
+		}
+	}
+}

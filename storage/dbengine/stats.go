@@ -1,0 +1,95 @@
+package dbengine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"tidemark/storage"
+)
+
+// Stats says how full the engine is.
+func (db *DB) Stats() storage.Stats {
+	s := storage.Stats{
+		DiskBytes: db.space.usedBytes(), QuotaBytes: db.o.DiskSpaceBytes, Durable: db.log.Durable(),
+		From: minTime, To: minTime,
+	}
+	widen := func(from, to int64) {
+		if from != minTime && (s.From == minTime || from < s.From) {
+			s.From = from
+		}
+		s.To = max(s.To, to)
+	}
+	for _, p := range db.pairs.all() {
+		p.mu.Lock()
+		s.Values += p.values
+		if p.newestValue != minTime {
+			widen(p.oldest, p.newestValue)
+		}
+		p.mu.Unlock()
+	}
+	memory := func(samples []sample) {
+		if len(samples) > 0 {
+			s.Values += uint64(len(samples))
+			widen(samples[0].at, samples[len(samples)-1].at)
+		}
+	}
+	for i := range db.shards {
+		sh := &db.shards[i]
+		sh.mu.Lock()
+		for _, x := range sh.series {
+			if !x.empty() {
+				s.Items++
+			}
+			memory(x.hot)
+			memory(x.late)
+		}
+		for _, d := range sh.dirty {
+			memory(d.hot)
+			memory(d.late)
+		}
+		sh.mu.Unlock()
+	}
+	if s.From == minTime {
+		s.From, s.To = 0, 0
+	}
+	return s
+}
+
+// Prune deletes the pairs whose values and summaries are all past the retention of every class.
+func (db *DB) Prune(ctx context.Context, now int64) (freedBytes int64, err error) {
+	history, trends := time.Duration(0), time.Duration(0)
+	for _, c := range db.o.Classes {
+		if c.History == 0 {
+			return 0, nil
+		}
+		history = max(history, c.History)
+		trends = max(trends, c.Trends, c.History)
+	}
+	before := db.space.usedBytes()
+	for _, p := range db.pairs.all() {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		p.mu.Lock()
+		kept := p.newestValue >= now-int64(history) || p.newestHour >= now-int64(trends)
+		p.mu.Unlock()
+		if kept || !db.removePair(p) {
+			continue
+		}
+		db.deletePair(p)
+	}
+	return max(before-db.space.usedBytes(), 0), nil
+}
+
+// removePair takes a pair that does not grow out of the list.
+func (db *DB) removePair(p *pair) bool {
+	db.pairs.mu.Lock()
+	defer db.pairs.mu.Unlock()
+	i := slices.Index(db.pairs.list, p)
+	if i < 0 || p == db.pairs.open {
+		return false
+	}
+	db.pairs.list = slices.Delete(slices.Clone(db.pairs.list), i, i+1)
+	return true
+}

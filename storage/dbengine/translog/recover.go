@@ -1,0 +1,206 @@
+package translog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"tidemark/model"
+	"tidemark/storage/dbengine/header"
+)
+
+// Found is what Open met.
+type Found struct {
+	// Gaps are stretches that should hold records and do not.
+	Gaps []Gap
+	// Foreign are files with a segment's name that are none: they are not read, and Open leaves them where they are.
+	Foreign map[string]error
+}
+
+// Open reads the log in o.Dir, calls visit for every record in order, and starts the commit goroutine. Damage is
+// reported, not returned. New records get LSNs from floor on or from the last record's, whichever is greater. The payload is
+// valid during the call.
+func Open(ctx context.Context, o Options, floor model.LSN, visit func(end model.LSN, kind byte, payload []byte) error) (*Log, *Found, error) {
+	if o.SegmentBytes < MinSegmentBytes || o.SegmentBytes > MaxSegmentBytes {
+		return nil, nil, fmt.Errorf("log segments of %d bytes, expected %d to %d", o.SegmentBytes, MinSegmentBytes, MaxSegmentBytes)
+	}
+	l := &Log{
+		o: o, room: make(chan struct{}), wake: make(chan struct{}, 1),
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	found, err := l.list()
+	if err != nil {
+		return nil, nil, err
+	}
+	end := model.LSN(0)
+	for i, s := range l.segments {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		if i > 0 && s.first > end {
+			found.Gaps = append(found.Gaps, Gap{File: s.file, From: end, To: s.first})
+		}
+		gaps, err := l.walk(i, 0, func(r record) error {
+			if r.kind == kindClosed {
+				return nil
+			}
+			return visit(r.end, r.kind, r.payload)
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		found.Gaps = append(found.Gaps, gaps...)
+		end = max(end, s.end)
+	}
+	end = max(end, floor)
+	l.end, l.bufFrom, l.written, l.durable = end, end, end, end
+	go l.run()
+	return l, found, nil
+}
+
+// list finds the segments and spare files.
+func (l *Log) list() (*Found, error) {
+	names, err := l.o.FS.List(l.o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	found := &Found{Foreign: map[string]error{}}
+	for _, name := range names {
+		if IsSpare(name) {
+			l.adoptSpare(name)
+			continue
+		}
+		number, ok := ParseName(name)
+		if !ok {
+			continue
+		}
+		l.nextNumber = max(l.nextNumber, number)
+		s, err := l.openSegment(name)
+		if err != nil {
+			if errors.Is(err, header.ErrHeader) {
+				found.Foreign[name] = err
+				continue
+			}
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		l.nextNumber = max(l.nextNumber, s.number)
+		l.segments = append(l.segments, s)
+	}
+	l.nextNumber++
+	slices.SortFunc(l.segments, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
+	return found, nil
+}
+
+func (l *Log) openSegment(name string) (*segment, error) {
+	f, err := l.o.FS.Open(filepath.Join(l.o.Dir, name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > MaxSegmentBytes {
+		return nil, fmt.Errorf("%w: the file has %d bytes, expected at most %d", header.ErrHeader, size, MaxSegmentBytes)
+	}
+	b := make([]byte, min(size, header.Bytes))
+	if n, err := f.ReadAt(b, 0); n < len(b) {
+		return nil, err
+	}
+	h, err := header.Decode(b, header.Log)
+	if err != nil {
+		return nil, err
+	}
+	return &segment{number: h.Number, file: name, first: h.LSN, end: h.LSN, size: size}, nil
+}
+
+// adoptSpare keeps a spare file of the right size and removes another.
+func (l *Log) adoptSpare(name string) {
+	path := filepath.Join(l.o.Dir, name)
+	number, _ := parseName(name, "spare-")
+	l.spareNumber = max(l.spareNumber, number)
+	info, err := l.o.FS.Stat(path)
+	if err == nil && info.Size() == l.o.SegmentBytes && len(l.spares) < maxSpares {
+		l.spares = append(l.spares, name)
+		return
+	}
+	size := int64(0)
+	if err == nil {
+		size = info.Size()
+	}
+	if err := l.o.FS.Remove(path); err != nil {
+		l.o.Logger.Warn("remove a spare log file", "file", name, "error", err)
+		return
+	}
+	l.o.Released(size)
+}
+
+// walk calls fn for the records of segment i that end after LSN from, and sets the segment's end.
+func (l *Log) walk(i int, from model.LSN, fn func(record) error) ([]Gap, error) {
+	s := l.segments[i]
+	b, err := readFile(l.o.FS, filepath.Join(l.o.Dir, s.file), MaxSegmentBytes)
+	if err != nil {
+		return nil, err
+	}
+	sc := scanner{name: s.file, first: s.first, last: i == len(l.segments)-1}
+	if len(b) > headerBytes {
+		sc.body = b[headerBytes:]
+	}
+	if !sc.last {
+		sc.limit = l.segments[i+1].first
+		for _, later := range l.segments[i+1:] {
+			sc.limit = min(sc.limit, later.first)
+		}
+	}
+	end, err := sc.scan(func(r record) error {
+		if r.end <= from {
+			return nil
+		}
+		return fn(r)
+	})
+	s.end = max(end, s.first)
+	return sc.gaps, err
+}
+
+// Replay calls fn for the durable records behind LSN from, oldest first. Their files are kept until it returns.
+func (l *Log) Replay(ctx context.Context, from model.LSN, fn func(end model.LSN, kind byte, payload []byte) error) error {
+	l.mu.Lock()
+	l.replays++
+	segments := slices.Clone(l.segments)
+	durable := l.durable
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.replays--
+		l.mu.Unlock()
+	}()
+	view := Log{o: l.o, segments: make([]*segment, len(segments))}
+	for i, s := range segments {
+		view.segments[i] = &segment{number: s.number, file: s.file, first: s.first, size: s.size}
+	}
+	for i, s := range view.segments {
+		if i+1 < len(segments) && segments[i+1].first <= from {
+			continue
+		}
+		if s.first >= durable {
+			break
+		}
+		_, err := view.walk(i, from, func(r record) error {
+			if r.kind == kindClosed || r.end > durable {
+				return nil
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return fn(r.end, r.kind, r.payload)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

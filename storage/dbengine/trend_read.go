@@ -1,0 +1,256 @@
+package dbengine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"tidemark/model"
+	"tidemark/storage"
+)
+
+var errStop = errors.New("stop")
+
+// Trends streams hourly summaries. The hour that is running is among them as it is now. See storage.Engine.
+func (db *DB) Trends(ctx context.Context, q storage.Query, fn func(*storage.TrendColumns) error) error {
+	for _, id := range q.Items {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		rows, err := db.rowsOf(ctx, id, q.Range)
+		if err != nil {
+			return err
+		}
+		if q.Newest > 0 && len(rows) > q.Newest {
+			rows = rows[len(rows)-q.Newest:]
+		}
+		for len(rows) > 0 {
+			n := 1
+			for n < len(rows) && n < columnValues && rows[n].valueType == rows[0].valueType {
+				n++
+			}
+			c := storage.TrendColumns{Item: id, Type: rows[0].valueType, Trends: make([]model.Trend, n)}
+			for i := range n {
+				c.Trends[i] = rows[i].Trend
+			}
+			rows = rows[n:]
+			if err := fn(&c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rowsOf returns the rows of an item in a range, in order of time, stale ones made again.
+func (db *DB) rowsOf(ctx context.Context, id model.ItemID, r model.TimeRange) ([]hourRow, error) {
+	rows, err := db.storedRows(id, r)
+	if err != nil {
+		return nil, err
+	}
+	remade := rows[:0]
+	stale := false
+	for _, row := range rows {
+		// The row behind a stale one counts its increase from a value that may have changed.
+		if row.stale || stale {
+			stale = row.stale
+			if row, err = db.remake(ctx, id, row); err != nil {
+				return nil, err
+			}
+		}
+		if row.Count > 0 && r.Contains(row.At) {
+			remade = append(remade, row)
+		}
+	}
+	return remade, nil
+}
+
+// storedRows gathers the newest row of each hour in a range and just before it. A stale row has the count of the fullest
+// row of its hour.
+func (db *DB) storedRows(id model.ItemID, r model.TimeRange) ([]hourRow, error) {
+	sh := db.shardOf(id)
+	sh.mu.Lock()
+	if sh.closed {
+		sh.mu.Unlock()
+		return nil, storage.ErrClosed
+	}
+	s := sh.series[id]
+	if s == nil {
+		sh.mu.Unlock()
+		return nil, nil
+	}
+	refs := s.hours
+	var memory []hourRow
+	for _, d := range s.dirty {
+		memory = append(memory, d.rows...)
+	}
+	if t := s.trend; t != nil {
+		memory = append(memory, t.done...)
+		if t.current.Count > 0 || t.stale {
+			memory = append(memory, hourRow{Trend: t.current, valueType: t.valueType, stale: t.stale})
+		}
+	}
+	sh.mu.Unlock()
+	from := r.From
+	if from > math.MinInt64+storage.Hour {
+		from -= storage.Hour
+	}
+	var rows []hourRow
+	for i := range refs {
+		if refs[i].from >= r.To || refs[i].to < from {
+			continue
+		}
+		p, err := db.readPage(&refs[i])
+		if err == nil {
+			var read []hourRow
+			if read, err = decodeRows(&p); err == nil {
+				rows = append(rows, read...)
+			}
+		}
+		if err != nil {
+			db.damaged(err)
+		}
+	}
+	rows = append(rows, memory...)
+	return newestRows(slices.DeleteFunc(rows, func(h hourRow) bool { return h.At >= r.To || h.At < from })), nil
+}
+
+// newestRows keeps the last row of each hour and type, in order of time.
+func newestRows(rows []hourRow) []hourRow {
+	slices.SortStableFunc(rows, func(a, b hourRow) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.valueType, b.valueType))
+	})
+	kept := rows[:0]
+	for _, row := range rows {
+		if n := len(kept); n > 0 && kept[n-1].At == row.At && kept[n-1].valueType == row.valueType {
+			if row.stale && kept[n-1].Count > row.Count {
+				stale := kept[n-1]
+				stale.stale = true
+				row = stale
+			}
+			kept[n-1] = row
+			continue
+		}
+		kept = append(kept, row)
+	}
+	return kept
+}
+
+// remake makes a row again from the values of its hour. If fewer values are left than the row counted, because the
+// oldest pair was deleted in between, the row keeps its sums and only widens its bounds.
+func (db *DB) remake(ctx context.Context, id model.ItemID, row hourRow) (hourRow, error) {
+	previous, hasPrevious, err := db.before(ctx, id, row.At, row.valueType)
+	if err != nil {
+		return row, err
+	}
+	made := hourRow{Trend: model.Trend{At: row.At}, valueType: row.valueType}
+	q := storage.Query{Items: []model.ItemID{id}, Range: model.TimeRange{From: row.At, To: row.At + storage.Hour}}
+	err = db.Read(ctx, q, func(c *model.Columns) error {
+		if c.Type != row.valueType {
+			hasPrevious = false
+			return nil
+		}
+		for _, bits := range c.Bits {
+			if storage.AddToTrend(&made.Trend, c.Type, bits, previous, hasPrevious) {
+				previous, hasPrevious = bits, true
+			}
+		}
+		return nil
+	})
+	if err != nil || made.Count >= row.Count {
+		return made, err
+	}
+	row.stale = false
+	if made.Count > 0 {
+		var bounds model.Trend
+		for _, bits := range []uint64{row.Min, row.Max, made.Min, made.Max} {
+			storage.AddToTrend(&bounds, row.valueType, bits, 0, false)
+		}
+		row.Min, row.Max = bounds.Min, bounds.Max
+	}
+	return row, nil
+}
+
+// settleRows makes the stale rows of what was detached again, all but the hour that is still running, and returns the
+// rows by type in order of time.
+func (db *DB) settleRows(ctx context.Context, d *sealed) [][]hourRow {
+	if len(d.rows) == 0 {
+		return nil
+	}
+	rows := newestRows(slices.Clone(d.rows))
+	for i := 0; i < len(rows); i++ {
+		row := rows[i]
+		if !row.stale || db.running(d.series, row.At, row.valueType, false) {
+			continue
+		}
+		made, next, err := db.settle(ctx, d.series.id, row)
+		if err != nil {
+			continue // it stays stale and is made again when it is asked for
+		}
+		rows[i] = made
+		if next != nil && !db.running(d.series, next.At, next.valueType, true) {
+			rows = append(rows, *next)
+		}
+	}
+	rows = slices.DeleteFunc(newestRows(rows), func(h hourRow) bool { return h.Count == 0 && !h.stale })
+	slices.SortStableFunc(rows, func(a, b hourRow) int { return cmp.Compare(a.valueType, b.valueType) })
+	var byType [][]hourRow
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].valueType == rows[0].valueType {
+			n++
+		}
+		byType = append(byType, rows[:n:n])
+		rows = rows[n:]
+	}
+	return byType
+}
+
+// settle makes a stale row again, and the one after it, whose increase counts from this one's last value.
+func (db *DB) settle(ctx context.Context, id model.ItemID, row hourRow) (made hourRow, next *hourRow, err error) {
+	stored, err := db.storedRows(id, model.TimeRange{From: row.At, To: row.At + 1})
+	if err != nil {
+		return row, nil, err
+	}
+	for _, s := range stored {
+		if s.At == row.At && s.valueType == row.valueType && s.Count > row.Count {
+			row = s
+		}
+	}
+	if made, err = db.remake(ctx, id, row); err != nil {
+		return row, nil, err
+	}
+	after := storage.Query{Items: []model.ItemID{id}, Range: model.TimeRange{From: row.At + storage.Hour, To: math.MaxInt64}}
+	hour := int64(minTime)
+	err = db.Read(ctx, after, func(c *model.Columns) error {
+		if c.Type == row.valueType {
+			hour = storage.HourOf(c.At[0])
+		}
+		return errStop
+	})
+	if err != nil && !errors.Is(err, errStop) {
+		return row, nil, err
+	}
+	if hour == minTime {
+		return made, nil, nil
+	}
+	n, err := db.remake(ctx, id, hourRow{Trend: model.Trend{At: hour}, valueType: row.valueType})
+	if err != nil {
+		return row, nil, err
+	}
+	return made, &n, nil
+}
+
+// running reports whether an hour is the one that a series is in, and marks it stale if it is and mark is set.
+func (db *DB) running(s *series, hour int64, t model.ValueType, mark bool) bool {
+	sh := db.shardOf(s.id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if s.trend == nil || s.trend.current.At != hour || s.trend.valueType != t {
+		return false
+	}
+	s.trend.stale = s.trend.stale || mark
+	return true
+}
