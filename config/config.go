@@ -1,0 +1,168 @@
+// Package config holds the settings of a process: one struct, its defaults, and the strict reader of its YAML file.
+//
+// Reading opens nothing but the file itself. Every mistake in a file is reported, each with line, column and what was
+// expected there.
+package config
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Limits and defaults of settings.
+const (
+	// MaxFileBytes bounds a configuration file.
+	MaxFileBytes = 1 << 20
+	// MinDiskSpaceBytes is the least that the store can work in.
+	MinDiskSpaceBytes = 256 << 20
+	// MinPageCacheBytes is the least that the page cache can work in.
+	MinPageCacheBytes = 32 << 20
+	// MinAgentBufferBytes is the least that the agent's buffer can work in.
+	MinAgentBufferBytes = 1 << 20
+	// MinAgentInterval is the shortest time between two measurements of an agent.
+	MinAgentInterval = 10 * time.Millisecond
+	// MaxAgentInterval is the longest.
+	MaxAgentInterval = time.Hour
+)
+
+// Config is all settings of a process. Default gives the values that hold where a file and the flags say nothing.
+type Config struct {
+	// Data is the data folder.
+	Data    string
+	HTTP    HTTP
+	Trapper Trapper
+	// Autoregistration makes an unknown agent a host.
+	Autoregistration bool
+	Storage          Storage
+	Agent            Agent
+
+	// set has the keys that were in the file.
+	set map[string]position
+}
+
+// HTTP is the listener of the page and the APIs.
+type HTTP struct {
+	// Listen is host:port. A host that is no loopback address needs TLS, or Insecure.
+	Listen string
+	// CertificateFile and KeyFile, both or none, are PEM files; with them the listener speaks TLS.
+	CertificateFile, KeyFile string
+	// TokenFile has the token that API clients send; empty for none.
+	TokenFile string
+	// Insecure permits a listener elsewhere than on loopback without TLS.
+	Insecure bool
+}
+
+// Trapper is the listener of the agent and sender protocol.
+type Trapper struct {
+	// Listen is host:port.
+	Listen string
+}
+
+// The storage engines.
+const (
+	EngineDB       = "dbengine"
+	EnginePostgres = "postgres"
+)
+
+// Durability says when values that were acknowledged are safe.
+type Durability string
+
+// The durabilities.
+const (
+	// DurabilityGroup acknowledges after the fdatasync of a group of at most 20 ms.
+	DurabilityGroup Durability = "group"
+	// DurabilityRelaxed acknowledges after the write; the fdatasync follows within 1 s.
+	DurabilityRelaxed Durability = "relaxed"
+)
+
+// Storage is where values are kept.
+type Storage struct {
+	// Engine is EngineDB or EnginePostgres.
+	Engine string
+	// DSN is the connection string of PostgreSQL; empty for dbengine.
+	DSN        string
+	Durability Durability
+	// DiskSpaceBytes bounds the store; zero stands for 4 GiB or 10 % of the free space, whichever is less.
+	DiskSpaceBytes int64
+	// PageCacheBytes bounds the memory for pages.
+	PageCacheBytes int64
+}
+
+// Agent is the agent on this machine.
+type Agent struct {
+	// Server is the host:port of the server's agent protocol.
+	Server string
+	// Host is the name under which the server knows this machine; empty for the machine's host name.
+	Host string
+	// Interval is the time between two measurements.
+	Interval time.Duration
+	// BufferBytes bounds what waits on disk while the server is away.
+	BufferBytes int64
+}
+
+// Default returns the settings of a process without a file.
+func Default() *Config {
+	return &Config{
+		Data:    "./data",
+		HTTP:    HTTP{Listen: "127.0.0.1:8420"},
+		Trapper: Trapper{Listen: "127.0.0.1:10051"},
+		Storage: Storage{Engine: EngineDB, Durability: DurabilityGroup, PageCacheBytes: 128 << 20},
+		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20},
+		set:     map[string]position{},
+	}
+}
+
+// IsSet reports whether the file has a key, such as "http.listen".
+func (c *Config) IsSet(key string) bool {
+	_, ok := c.set[key]
+	return ok
+}
+
+// Load reads a file over the defaults. The error is Mistakes if the file can be read but is wrong.
+func Load(path string) (*Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	src, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return Parse(path, src)
+}
+
+// Validate reports what is wrong with the settings, wherever they come from. The error is Mistakes.
+func (c *Config) Validate() error {
+	var list Mistakes
+	wrong := func(key, format string, args ...any) {
+		at := c.set[key]
+		list = append(list, Mistake{Line: at.line, Column: at.column, Key: key, Text: fmt.Sprintf(format, args...)})
+	}
+	for i := range fields {
+		f := &fields[i]
+		if err := f.check(f.get(c)); err != nil {
+			wrong(f.key, "%v", err)
+		}
+	}
+	if (c.HTTP.CertificateFile == "") != (c.HTTP.KeyFile == "") {
+		key := "http.tls.certificate_file"
+		if c.HTTP.CertificateFile == "" {
+			key = "http.tls.key_file"
+		}
+		wrong(key, "expected both http.tls.certificate_file and http.tls.key_file, or none")
+	}
+	if c.Storage.Engine == EnginePostgres && c.Storage.DSN == "" {
+		wrong("storage.engine", "engine postgres: expected storage.dsn, such as postgres://user@host/database")
+	}
+	if c.Storage.Engine == EngineDB && c.Storage.DSN != "" {
+		wrong("storage.dsn", "found a connection string, but storage.engine is %s; expected engine postgres or no dsn", c.Storage.Engine)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	list.sort()
+	return list
+}

@@ -1,0 +1,210 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// field is one setting of the file.
+type field struct {
+	key string
+	// set stores a value that parse has read; get returns it.
+	parse func(text string) (any, error)
+	set   func(*Config, any)
+	get   func(*Config) any
+	// check reports a value that parses but cannot be.
+	check func(any) error
+}
+
+// setting makes a field out of a pointer into the struct.
+func setting[T any](key string, parse func(string) (T, error), at func(*Config) *T, check func(T) error) field {
+	return field{
+		key:   key,
+		parse: func(text string) (any, error) { return parse(text) },
+		set:   func(c *Config, v any) { *at(c) = v.(T) },
+		get:   func(c *Config) any { return *at(c) },
+		check: func(v any) error { return check(v.(T)) },
+	}
+}
+
+func anything[T any](T) error { return nil }
+
+// fields are all settings, in the order of the documentation.
+var fields = []field{
+	setting("data", parseText, func(c *Config) *string { return &c.Data }, filled("a folder")),
+	setting("http.listen", parseText, func(c *Config) *string { return &c.HTTP.Listen }, checkAddress),
+	setting("http.tls.certificate_file", parseText, func(c *Config) *string { return &c.HTTP.CertificateFile }, anything),
+	setting("http.tls.key_file", parseText, func(c *Config) *string { return &c.HTTP.KeyFile }, anything),
+	setting("http.token_file", parseText, func(c *Config) *string { return &c.HTTP.TokenFile }, anything),
+	setting("http.insecure", parseBool, func(c *Config) *bool { return &c.HTTP.Insecure }, anything),
+	setting("trapper.listen", parseText, func(c *Config) *string { return &c.Trapper.Listen }, checkAddress),
+	setting("autoregistration", parseBool, func(c *Config) *bool { return &c.Autoregistration }, anything),
+	setting("storage.engine", parseText, func(c *Config) *string { return &c.Storage.Engine }, oneOf(EngineDB, EnginePostgres)),
+	setting("storage.dsn", parseText, func(c *Config) *string { return &c.Storage.DSN }, anything),
+	setting("storage.durability", parseDurability, func(c *Config) *Durability { return &c.Storage.Durability },
+		oneOf(DurabilityGroup, DurabilityRelaxed)),
+	setting("storage.disk_space", ParseSize, func(c *Config) *int64 { return &c.Storage.DiskSpaceBytes },
+		atLeast(MinDiskSpaceBytes, true)),
+	setting("storage.page_cache_size", ParseSize, func(c *Config) *int64 { return &c.Storage.PageCacheBytes },
+		atLeast(MinPageCacheBytes, false)),
+	setting("agent.server", parseText, func(c *Config) *string { return &c.Agent.Server }, checkAddress),
+	setting("agent.host", parseText, func(c *Config) *string { return &c.Agent.Host }, anything),
+	setting("agent.interval", ParseDuration, func(c *Config) *time.Duration { return &c.Agent.Interval }, checkInterval),
+	setting("agent.buffer", ParseSize, func(c *Config) *int64 { return &c.Agent.BufferBytes },
+		atLeast(MinAgentBufferBytes, false)),
+}
+
+func parseText(text string) (string, error) { return text, nil }
+
+func parseDurability(text string) (Durability, error) { return Durability(text), nil }
+
+func parseBool(text string) (bool, error) {
+	switch text {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("found %.60q; expected true or false", text)
+}
+
+func filled(what string) func(string) error {
+	return func(text string) error {
+		if text == "" {
+			return fmt.Errorf("found nothing; expected %s", what)
+		}
+		return nil
+	}
+}
+
+func oneOf[T ~string](names ...T) func(T) error {
+	return func(v T) error {
+		list := make([]string, len(names))
+		for i, name := range names {
+			if v == name {
+				return nil
+			}
+			list[i] = string(name)
+		}
+		return fmt.Errorf("found %.60q; expected %s", string(v), strings.Join(list, " or "))
+	}
+}
+
+// checkAddress accepts host:port with a number as port; the host may be empty for all addresses.
+func checkAddress(text string) error {
+	host, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil || strings.ContainsAny(host, " /\t") {
+		return fmt.Errorf("found %.100q; expected host:port, such as 127.0.0.1:8420", text)
+	}
+	return nil
+}
+
+func checkInterval(d time.Duration) error {
+	if d < MinAgentInterval || d > MaxAgentInterval {
+		return fmt.Errorf("found %s; expected 10ms to 1h", d)
+	}
+	return nil
+}
+
+// atLeast accepts sizes from a minimum on, and zero if it stands for a default.
+func atLeast(bytes int64, zero bool) func(int64) error {
+	return func(n int64) error {
+		if n >= bytes || zero && n == 0 {
+			return nil
+		}
+		expected := "at least " + FormatSize(bytes)
+		if zero {
+			expected = "0 or " + expected
+		}
+		return fmt.Errorf("found %s; expected %s", FormatSize(n), expected)
+	}
+}
+
+// sizeUnits are in the order in which FormatSize tries them.
+var sizeUnits = []struct {
+	name  string
+	bytes int64
+}{
+	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3}, {"B", 1},
+}
+
+// ParseSize reads a size: a whole number with KiB, MiB, GiB, TiB (powers of 1024), KB, MB, GB, TB (powers of 1000), B, or
+// no unit for bytes.
+func ParseSize(text string) (int64, error) {
+	wrong := fmt.Errorf("found %.60q; expected a size, such as 512MiB or 4GiB", text)
+	number, unit := text, int64(1)
+	for _, u := range sizeUnits {
+		if rest, ok := strings.CutSuffix(text, u.name); ok {
+			number, unit = strings.TrimRight(rest, " "), u.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseUint(number, 10, 63)
+	if err != nil {
+		return 0, wrong
+	}
+	if int64(n) > math.MaxInt64/unit {
+		return 0, fmt.Errorf("found %.60q; expected less than 8388608TiB", text)
+	}
+	return int64(n) * unit, nil
+}
+
+// FormatSize writes a size so that ParseSize reads it back.
+func FormatSize(n int64) string {
+	for _, u := range sizeUnits[:4] {
+		if n >= u.bytes && n%u.bytes == 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B"
+}
+
+// durationUnits are in the order in which ParseDuration tries them: ms before m and s.
+var durationUnits = []struct {
+	name string
+	unit time.Duration
+}{
+	{"ms", time.Millisecond}, {"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}, {"d", 24 * time.Hour}, {"w", 7 * 24 * time.Hour},
+}
+
+var errDuration = errors.New("expected a duration, such as 20ms, 1m30s or 31d")
+
+// ParseDuration reads whole numbers with the units ms, s, m, h, d (24 h) and w (7 d), one after the other; the bare 0 is
+// zero.
+func ParseDuration(text string) (time.Duration, error) {
+	if text == "0" {
+		return 0, nil
+	}
+	wrong := fmt.Errorf("found %.60q; %w", text, errDuration)
+	var sum time.Duration
+	rest := text
+	for first := true; first || rest != ""; first = false {
+		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		n, err := strconv.ParseUint(rest[:digits], 10, 63)
+		if err != nil {
+			return 0, wrong
+		}
+		rest = rest[digits:]
+		unit := time.Duration(0)
+		for _, u := range durationUnits {
+			if after, ok := strings.CutPrefix(rest, u.name); ok {
+				unit, rest = u.unit, after
+				break
+			}
+		}
+		if unit == 0 || n > uint64((math.MaxInt64-sum)/unit) {
+			return 0, wrong
+		}
+		sum += time.Duration(n) * unit
+	}
+	return sum, nil
+}
