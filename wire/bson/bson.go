@@ -91,6 +91,9 @@ func NewReader(b []byte) (Reader, error) {
 	return Reader{rest: b[4 : n-1]}, nil
 }
 
+// NewFieldReader returns a reader of elements that begin at the start of b, somewhere in a document; b may be cut anywhere.
+func NewFieldReader(b []byte) Reader { return Reader{rest: b, cut: true} }
+
 // Next reads the next element into e. It returns false and nil at the end; ErrShort where a cut document stops, with e's Kind and
 // Key set if they were there.
 func (r *Reader) Next(e *Element) (bool, error) {
@@ -111,7 +114,7 @@ func (r *Reader) Next(e *Element) (bool, error) {
 	}
 	e.Kind, e.Key = kind, b[1:1+end]
 	value := b[2+end:]
-	size, err := valueBytes(kind, value)
+	size, err := ValueBytes(kind, value)
 	if err == nil && size > len(value) {
 		err = ErrShort
 	}
@@ -140,8 +143,9 @@ func (r *Reader) short() error {
 	return ErrMalformed
 }
 
-// valueBytes returns the length of a value at the start of b; it may be more than len(b).
-func valueBytes(kind Kind, b []byte) (int, error) {
+// ValueBytes returns the length of a value of a kind at the start of b; it may be more than len(b). ErrShort means that b ends before
+// the length can be told.
+func ValueBytes(kind Kind, b []byte) (int, error) {
 	switch kind {
 	case Double, DateTime, Timestamp, Int64:
 		return 8, nil

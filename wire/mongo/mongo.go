@@ -231,7 +231,7 @@ func decodeMsg(b []byte, m *Message) error {
 		if size < 5 || at+1+size > end {
 			return ErrMalformed
 		}
-		section := b[at+1 : min(len(b), at+1+size)]
+		section := b[at+1 : min(len(b), at+1+size)] // its capacity tells where it lies in b
 		switch kind {
 		case 0:
 			if m.Body != nil {
@@ -269,4 +269,29 @@ func (m *Message) addSequence(section []byte, size int) error {
 	m.Sequences[m.SequenceCount] = Sequence{Identifier: name, Documents: rest, SizeBytes: size - 4 - len(name) - 1}
 	m.SequenceCount++
 	return nil
+}
+
+// DecodeRest reads the sections of OP_MSG that begin at an offset in the message, as BodyAt told, into m, which holds what came before
+// them. It gives the body; b may be cut.
+func DecodeRest(offset int, b []byte, m *Message) error {
+	end := m.Length
+	for at := offset; at < end && len(b) >= 5; {
+		kind, size := b[0], int(binary.LittleEndian.Uint32(b[1:]))
+		if size < 5 || at+1+size > end {
+			return ErrMalformed
+		}
+		section := b[1:min(len(b), 1+size)]
+		switch kind {
+		case 0:
+			m.Body = section
+			return nil
+		case 1:
+			if err := m.addSequence(section, size); err != nil {
+				return err
+			}
+		}
+		b = b[min(len(b), 1+size):]
+		at += 1 + size
+	}
+	return ErrShort
 }

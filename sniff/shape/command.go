@@ -1,0 +1,311 @@
+package shape
+
+import (
+	"bytes"
+	"strings"
+
+	"tidemark/wire/bson"
+	"tidemark/wire/mongo"
+)
+
+// Statement is one distinct statement of a command and how often the command holds it.
+type Statement struct {
+	Shape *Shape
+	Count int
+}
+
+// Command is what a request says of itself. It is reused from request to request; Statements is valid until the next one.
+type Command struct {
+	// Name is the command's name in its usual spelling.
+	Name string
+	// Database and Collection; the second is empty where a command has none.
+	Database, Collection string
+	// Monitoring is set for hello and heartbeats, Silent for authentication, Cluster for what members send each other.
+	Monitoring, Silent, Cluster bool
+	// Awaits is set when the cursor that the command opens waits for data on purpose (tailable, change streams).
+	Awaits bool
+	// CursorID is the cursor that a getMore goes on with.
+	CursorID int64
+	// Statements are the distinct statements; none for getMore, whose shape is that of the command that opened the cursor.
+	Statements []Statement
+	// Application is the name that the client gives in its handshake.
+	Application string
+	// NeedAt is set when the database's name lies behind the bytes at hand: the offset in the body at which the next field begins.
+	NeedAt int
+}
+
+// Finder finds the shapes of commands. It belongs to one goroutine.
+type Finder struct {
+	seed   uint64
+	quick  map[uint64]*Shape
+	shapes map[Fingerprint]*Shape
+	limit  int
+	names  map[string]string
+	fields fieldSet
+	other  *Shape
+	// Overflow counts statements that went under "other" because the limit was reached.
+	Overflow uint64
+}
+
+// DefaultShapes is the limit of live shapes when Options give none.
+const DefaultShapes = 2000
+
+// maxQuick and maxNames bound the tables in front of the shapes.
+const (
+	maxQuick = 1 << 15
+	maxNames = 1 << 14
+	// maxNameBytes bounds one database, collection or command name.
+	maxNameBytes = 255
+	// maxStatements bounds the distinct statements of one command; further ones count for the last.
+	maxStatements = 64
+)
+
+// OtherText is the text of the shape under which those over the limit are counted.
+const OtherText = "other"
+
+// NewFinder returns a finder that keeps at most limit shapes; 0 means DefaultShapes. seed makes the private hash unpredictable.
+func NewFinder(limit int, seed uint64) *Finder {
+	if limit <= 0 {
+		limit = DefaultShapes
+	}
+	return &Finder{
+		seed: seed | 1, limit: limit, quick: map[uint64]*Shape{}, shapes: map[Fingerprint]*Shape{}, names: map[string]string{},
+		other: newShape("", "", OtherText, OtherText),
+	}
+}
+
+// Other is the shape of all that found no room.
+func (f *Finder) Other() *Shape { return f.other }
+
+// Len returns the number of shapes that are kept.
+func (f *Finder) Len() int { return len(f.shapes) }
+
+// Forget drops a shape, so that another finds room.
+func (f *Finder) Forget(s *Shape) {
+	if f.shapes[s.Fingerprint] == s {
+		delete(f.shapes, s.Fingerprint)
+		clear(f.quick)
+	}
+}
+
+// name returns b as a string, from a bounded table of names that were met before. Bytes that do not print are replaced.
+func (f *Finder) name(b []byte) string {
+	if s, ok := f.names[string(b)]; ok {
+		return s
+	}
+	if len(b) > maxNameBytes {
+		b = b[:maxNameBytes]
+	}
+	s := strings.ToValidUTF8(string(appendPrintable(nil, b)), "?")
+	if len(f.names) >= maxNames {
+		clear(f.names)
+	}
+	f.names[string(b)] = s
+	return s
+}
+
+// Find reads the command of a request. It returns false when the message holds none that can be read.
+func (f *Finder) Find(m *mongo.Message, c *Command) bool {
+	*c = Command{Statements: c.Statements[:0]}
+	switch m.Op {
+	case mongo.OpMsg:
+		return m.Body != nil && f.command(m, m.Body, nil, c)
+	case mongo.OpCommand:
+		return m.Body != nil && f.command(m, m.Body, m.Namespace, c)
+	}
+	return f.legacy(m, c)
+}
+
+// command reads a command document; database is given where the document does not name it.
+func (f *Finder) command(m *mongo.Message, body, database []byte, c *Command) bool {
+	set := &f.fields
+	if !set.read(body) || len(set.list) == 0 {
+		return false
+	}
+	first := &set.list[0]
+	l := f.identify(first.Key, c)
+	if db := set.get("$db"); db != nil && db.Text() != nil {
+		database = db.Text()
+	} else if database == nil && set.cutAt > 0 {
+		c.NeedAt = set.cutAt
+	}
+	c.Database = f.name(database)
+	if c.Monitoring {
+		f.handshake(c)
+		return true
+	}
+	if c.Silent {
+		f.simple(c)
+		return true
+	}
+	f.collection(first, c)
+	f.flags(c)
+	f.statements(m, l, c)
+	return true
+}
+
+// identify fills in the command's name and kind from its first key.
+func (f *Finder) identify(key []byte, c *Command) *layout {
+	var room [48]byte
+	lower := room[:0]
+	for _, b := range key[:min(len(key), len(room))] {
+		if b >= 'A' && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		lower = append(lower, b)
+	}
+	c.Silent, c.Monitoring, c.Cluster = silent[string(lower)], monitoring[string(lower)], replication[string(lower)]
+	if l := layouts[string(lower)]; l != nil {
+		c.Name = l.name
+		return l
+	}
+	c.Name = f.name(key)
+	return nil
+}
+
+// collection applies each command's own rule for the collection it works on.
+func (f *Finder) collection(first *bson.Element, c *Command) {
+	switch c.Name {
+	case "getMore":
+		c.CursorID, _ = first.Integer()
+		if e := f.fields.get("collection"); e != nil {
+			c.Collection = f.name(e.Text())
+		}
+		return
+	case "renameCollection":
+		if t := first.Text(); t != nil {
+			if dot := bytes.IndexByte(t, '.'); dot > 0 {
+				c.Database, c.Collection = f.name(t[:dot]), f.name(t[dot+1:])
+			}
+		}
+		return
+	case "explain":
+		var inner bson.Element
+		if r, err := bson.NewReader(first.Value); err == nil && first.Kind == bson.Document {
+			if ok, _ := r.Next(&inner); ok && inner.Text() != nil {
+				c.Collection = f.name(inner.Text())
+			}
+		}
+		return
+	case "bulkWrite":
+		return
+	}
+	if t := first.Text(); t != nil {
+		c.Collection = f.name(t)
+	}
+}
+
+// flags finds out whether the command's cursor will wait on purpose.
+func (f *Finder) flags(c *Command) {
+	switch c.Name {
+	case "find":
+		if e := f.fields.get("tailable"); e != nil && e.Truthy() {
+			c.Awaits = true
+		}
+	case "aggregate":
+		e := f.fields.get("pipeline")
+		if e == nil {
+			return
+		}
+		var stage, operator bson.Element
+		if r, err := bson.NewReader(e.Value); err == nil {
+			if ok, _ := r.Next(&stage); ok && stage.Kind == bson.Document {
+				if r, err := bson.NewReader(stage.Value); err == nil {
+					if ok, _ := r.Next(&operator); ok && string(operator.Key) == "$changeStream" {
+						c.Awaits = true
+					}
+				}
+			}
+		}
+	}
+}
+
+// handshake reads the application's name of a hello.
+func (f *Finder) handshake(c *Command) {
+	var e bson.Element
+	client := f.fields.get("client")
+	if client == nil || client.Kind != bson.Document {
+		return
+	}
+	if bson.Lookup(client.Value, "application", &e) && e.Kind == bson.Document && bson.Lookup(e.Value, "name", &e) {
+		c.Application = f.name(e.Text())
+	}
+	if c.Application == "" && bson.Lookup(client.Value, "driver", &e) && e.Kind == bson.Document && bson.Lookup(e.Value, "name", &e) {
+		c.Application = f.name(e.Text())
+	}
+}
+
+// fieldSet is the top-level fields of one command.
+type fieldSet struct {
+	list []bson.Element
+	// cutAt is the offset in the document of the field behind the one that is cut off; 0 when none is or it cannot be told.
+	cutAt int
+}
+
+// maxFields bounds the top-level fields that are looked at.
+const maxFields = 64
+
+// read fills the set; it returns false when the document is malformed from its start.
+func (s *fieldSet) read(doc []byte) bool {
+	s.list, s.cutAt = s.list[:0], 0
+	r, err := bson.NewReader(doc)
+	if err != nil {
+		return false
+	}
+	var e bson.Element
+	at := 4
+	for len(s.list) < maxFields {
+		ok, err := r.Next(&e)
+		if err != nil && len(e.Value) > 0 && !ok {
+			s.list = append(s.list, e)
+			if size, err := bson.ValueBytes(e.Kind, e.Value); err == nil {
+				s.cutAt = at + 1 + len(e.Key) + 1 + size
+			}
+			return true
+		}
+		if !ok {
+			if err != nil && len(s.list) > 0 {
+				s.cutAt = at
+			}
+			return len(s.list) > 0
+		}
+		at += 1 + len(e.Key) + 1 + len(e.Value)
+		s.list = append(s.list, e)
+	}
+	return true
+}
+
+// get returns the first field with a name, or nil.
+func (s *fieldSet) get(name string) *bson.Element {
+	for i := range s.list {
+		if string(s.list[i].Key) == name {
+			return &s.list[i]
+		}
+	}
+	return nil
+}
+
+// Complete reads the fields of a command that lay behind the bytes at hand when it was found: rest begins with the field at
+// Command.NeedAt. It gives the database and finds the shapes again under the right name.
+func (f *Finder) Complete(m *mongo.Message, rest []byte, c *Command) {
+	r := bson.NewFieldReader(rest)
+	var e bson.Element
+	for {
+		ok, err := r.Next(&e)
+		if !ok || err != nil {
+			return
+		}
+		if string(e.Key) == "$db" && e.Text() != nil {
+			database := append([]byte(nil), e.Text()...)
+			again := *c
+			again.Statements = c.Statements[:0]
+			if f.command(m, m.Body, database, &again) {
+				*c = again
+			}
+			return
+		}
+	}
+}
+
+// Bare gives a command whose shape is not known, a getMore on a cursor opened before the capture, the shape of its name.
+func (f *Finder) Bare(c *Command) { f.simple(c) }

@@ -1,0 +1,78 @@
+package shape
+
+// part says which field of a command belongs to its shape, and how it is printed.
+type part struct {
+	field string
+	// label stands before the value; empty for the main part.
+	label string
+	mode  mode
+	// present prints only the label: the value is a number or a flag, and only whether it is set matters.
+	present bool
+}
+
+// layout lists the parts of a known command in the order in which they are printed.
+type layout struct {
+	// name is the command's usual spelling.
+	name  string
+	parts []part
+	// statements names the array whose elements are statements of their own, or is empty.
+	statements string
+}
+
+// layouts are the commands whose fields have a meaning that is known; by name in lower case. Others are printed with all their
+// fields.
+var layouts = map[string]*layout{
+	"find": {name: "find", parts: []part{
+		{field: "filter"}, {field: "sort", label: "sort", mode: keepDirections}, {field: "projection", label: "projection", mode: keepPaths},
+		{field: "hint", label: "hint", mode: keepDirections}, {field: "skip", label: "skip ?", present: true}, {field: "limit", label: "limit ?", present: true},
+	}},
+	"aggregate": {name: "aggregate", parts: []part{{field: "pipeline", mode: inPipeline}, {field: "hint", label: "hint", mode: keepDirections}}},
+	"count":     {name: "count", parts: []part{{field: "query"}, {field: "skip", label: "skip ?", present: true}, {field: "limit", label: "limit ?", present: true}}},
+	"distinct":  {name: "distinct", parts: []part{{field: "key", mode: keepName}, {field: "query"}}},
+	"findandmodify": {name: "findAndModify", parts: []part{
+		{field: "query"}, {field: "sort", label: "sort", mode: keepDirections}, {field: "update", label: "update", mode: inUpdate},
+		{field: "remove", label: "remove", present: true}, {field: "upsert", label: "upsert", present: true}, {field: "fields", label: "projection", mode: keepPaths},
+	}},
+	"insert":        {name: "insert"},
+	"update":        {name: "update", statements: "updates"},
+	"delete":        {name: "delete", statements: "deletes"},
+	"bulkwrite":     {name: "bulkWrite", statements: "ops"},
+	"getmore":       {name: "getMore"},
+	"killcursors":   {name: "killCursors"},
+	"mapreduce":     {name: "mapReduce", parts: []part{{field: "query"}, {field: "sort", label: "sort", mode: keepDirections}}},
+	"createindexes": {name: "createIndexes", parts: []part{{field: "indexes", mode: keepDirections}}},
+	"endsessions":   {name: "endSessions"},
+	"getlasterror":  {name: "getLastError"},
+	"ping":          {name: "ping"},
+}
+
+// The parts of single statements.
+var (
+	updateParts = []part{{field: "q"}, {field: "u", mode: inUpdate}, {field: "multi", label: "multi", present: true}, {field: "upsert", label: "upsert", present: true}}
+	deleteParts = []part{{field: "q"}, {field: "limit", label: "one", present: true}}
+	bulkUpdate  = []part{{field: "filter"}, {field: "updateMods", mode: inUpdate}, {field: "multi", label: "multi", present: true}, {field: "upsert", label: "upsert", present: true}}
+	bulkDelete  = []part{{field: "filter"}, {field: "multi", label: "multi", present: true}}
+)
+
+// silent are the commands whose bodies are never read because they carry secrets.
+var silent = map[string]bool{
+	"saslstart": true, "saslcontinue": true, "authenticate": true, "getnonce": true, "logout": true, "createuser": true, "updateuser": true,
+	"copydb": true, "copydbgetnonce": true, "copydbsaslstart": true, "setparameter": true, "usersinfo": true,
+}
+
+// monitoring are the commands by which drivers watch servers; they wait on purpose and are kept apart.
+var monitoring = map[string]bool{"hello": true, "ismaster": true}
+
+// replication are the commands that members of a cluster send each other.
+var replication = map[string]bool{
+	"replsetheartbeat": true, "replsetupdateposition": true, "replsetrequestvotes": true, "_isself": true,
+}
+
+// ignored are the fields of any command that say how, not what: session, transaction, limits of time, routing.
+var ignored = map[string]bool{
+	"lsid": true, "txnNumber": true, "autocommit": true, "startTransaction": true, "stmtId": true, "stmtIds": true, "maxTimeMS": true,
+	"maxAwaitTimeMS": true, "comment": true, "let": true, "readConcern": true, "writeConcern": true, "apiVersion": true, "apiStrict": true,
+	"apiDeprecationErrors": true, "cursor": true, "batchSize": true, "singleBatch": true, "ordered": true, "bypassDocumentValidation": true,
+	"allowDiskUse": true, "noCursorTimeout": true, "mayBypassWriteBlocking": true, "runtimeConstants": true, "collation": true, "topologyVersion": true,
+	"documents": true, "cursors": true, "signature": true, "recoveryToken": true,
+}

@@ -1,0 +1,91 @@
+package shape
+
+import (
+	"bytes"
+
+	"tidemark/wire/bson"
+	"tidemark/wire/mongo"
+)
+
+// legacy reads the operations that came before OP_MSG. They count under the names of the commands that took their place.
+func (f *Finder) legacy(m *mongo.Message, c *Command) bool {
+	database, collection := m.Namespace, []byte(nil)
+	if dot := bytes.IndexByte(m.Namespace, '.'); dot >= 0 {
+		database, collection = m.Namespace[:dot], m.Namespace[dot+1:]
+	}
+	switch m.Op {
+	case mongo.OpQuery:
+		if m.Body == nil {
+			return false
+		}
+		if string(collection) == "$cmd" {
+			return f.command(m, unwrap(m.Body, "$query", "query"), database, c)
+		}
+		c.Name = "find"
+	case mongo.OpInsert:
+		c.Name = "insert"
+	case mongo.OpUpdate:
+		c.Name = "update"
+	case mongo.OpDelete:
+		c.Name = "delete"
+	case mongo.OpGetMore:
+		c.Name, c.CursorID = "getMore", m.CursorID
+	case mongo.OpKillCursors:
+		c.Name, c.CursorID = "killCursors", m.CursorID
+	default:
+		return false
+	}
+	c.Database, c.Collection = f.name(database), f.name(collection)
+	f.legacyShape(m, c)
+	return true
+}
+
+// unwrap returns the command inside a query wrapper, or the document itself.
+func unwrap(doc []byte, names ...string) []byte {
+	var e bson.Element
+	r, err := bson.NewReader(doc)
+	if err != nil {
+		return doc
+	}
+	ok, _ := r.Next(&e)
+	if !ok || e.Kind != bson.Document {
+		return doc
+	}
+	for _, n := range names {
+		if string(e.Key) == n {
+			return e.Value
+		}
+	}
+	return doc
+}
+
+// legacyShape gives a legacy operation the shape of the command that took its place.
+func (f *Finder) legacyShape(m *mongo.Message, c *Command) {
+	document := func(key string, doc []byte) bson.Element {
+		return bson.Element{Kind: bson.Document, Key: []byte(key), Value: doc}
+	}
+	switch m.Op {
+	case mongo.OpGetMore:
+	case mongo.OpQuery:
+		fields := []bson.Element{document("filter", m.Body)}
+		var sort bson.Element
+		if inner := unwrap(m.Body, "$query", "query"); len(inner) != len(m.Body) {
+			fields[0].Value = inner
+			if bson.Lookup(m.Body, "$orderby", &sort) || bson.Lookup(m.Body, "orderby", &sort) {
+				sort.Key = []byte("sort")
+				fields = append(fields, sort)
+			}
+		}
+		f.parts(layouts["find"].parts, fields, c)
+	case mongo.OpUpdate:
+		fields := []bson.Element{document("q", m.Body)}
+		if m.Second != nil {
+			fields = append(fields, document("u", m.Second))
+		}
+		f.parts(updateParts, fields, c)
+	case mongo.OpDelete:
+		f.parts(deleteParts, []bson.Element{document("q", m.Body)}, c)
+	default:
+		f.simple(c)
+	}
+}

@@ -1,0 +1,349 @@
+package shape
+
+import (
+	"bytes"
+
+	"tidemark/wire/bson"
+	"tidemark/wire/mongo"
+)
+
+// simple gives the command the one shape that its name has.
+func (f *Finder) simple(c *Command) {
+	m := f.mixer(c.Database, c.Collection, c.Name)
+	f.add(c, m.h, c.Database, c.Collection, func() string { return c.Name })
+}
+
+func (f *Finder) mixer(database, collection, command string) mixer {
+	m := mixer{h: f.seed}
+	m.text(database)
+	m.text(collection)
+	m.text(command)
+	return m
+}
+
+// text folds a short string.
+func (m *mixer) text(s string) {
+	var room [64]byte
+	m.bytes(room[:copy(room[:], s)])
+}
+
+// add counts the shape with a quick hash for the command; text prints it when it is new.
+func (f *Finder) add(c *Command, hash uint64, database, collection string, text func() string) {
+	s := f.quick[hash]
+	if s == nil {
+		s = f.meet(hash, database, collection, c.Name, text())
+	}
+	for i := range c.Statements {
+		if c.Statements[i].Shape == s {
+			c.Statements[i].Count++
+			return
+		}
+	}
+	if len(c.Statements) >= maxStatements {
+		c.Statements[maxStatements-1].Count++
+		return
+	}
+	c.Statements = append(c.Statements, Statement{Shape: s, Count: 1})
+}
+
+// meet finds or makes the shape of a text.
+func (f *Finder) meet(hash uint64, database, collection, command, text string) *Shape {
+	if len(text) > MaxTextBytes {
+		cut := MaxTextBytes - len("…")
+		for cut > 0 && text[cut]&0xC0 == 0x80 {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	s := newShape(database, collection, command, text)
+	known := f.shapes[s.Fingerprint]
+	if known == nil {
+		if len(f.shapes) >= f.limit {
+			f.Overflow++
+			return f.other
+		}
+		f.shapes[s.Fingerprint] = s
+		known = s
+	}
+	if len(f.quick) >= maxQuick {
+		clear(f.quick)
+	}
+	f.quick[hash] = known
+	return known
+}
+
+// statements finds the shapes of a command.
+func (f *Finder) statements(m *mongo.Message, l *layout, c *Command) {
+	switch {
+	case c.Name == "getMore":
+	case c.Name == "explain":
+		f.explain(c)
+	case l == nil:
+		f.unknown(c)
+	case l.statements == "":
+		f.parts(l.parts, f.fields.list, c)
+	default:
+		f.many(m, l, c)
+	}
+}
+
+// parts finds the shape of a command or statement whose fields are known.
+func (f *Finder) parts(parts []part, fields []bson.Element, c *Command) {
+	f.partsOn(parts, fields, c, c.Database, c.Collection, c.Name)
+}
+
+func (f *Finder) partsOn(parts []part, fields []bson.Element, c *Command, database, collection, prefix string) {
+	m := f.mixer(database, collection, prefix)
+	for i := range fields {
+		e := &fields[i]
+		p := partOf(parts, e.Key)
+		if p == nil || p.present && !e.Truthy() {
+			continue
+		}
+		m.bytes(e.Key)
+		if !p.present {
+			m.part(e, p.mode)
+		}
+	}
+	f.add(c, m.h, database, collection, func() string { return printParts(prefix, parts, fields) })
+}
+
+func partOf(parts []part, key []byte) *part {
+	for i := range parts {
+		if parts[i].field == string(key) {
+			return &parts[i]
+		}
+	}
+	return nil
+}
+
+// part folds the value of a part, whose mode may be one of the two that only parts have.
+func (m *mixer) part(e *bson.Element, in mode) {
+	switch in {
+	case keepName:
+		m.key(e.Text())
+	case inUpdate:
+		m.value(e, 0, updateMode(e))
+	default:
+		m.value(e, 0, in)
+	}
+}
+
+// The modes that only parts of commands have.
+const (
+	// keepName: the value is the name of a field.
+	keepName mode = 100 + iota
+	// inUpdate: an update document, or a pipeline.
+	inUpdate
+)
+
+func updateMode(e *bson.Element) mode {
+	if e.Kind == bson.Array {
+		return inPipeline
+	}
+	return maskAll
+}
+
+func printParts(prefix string, parts []part, fields []bson.Element) string {
+	var p printer
+	text := []byte(prefix)
+	for _, part := range parts {
+		for i := range fields {
+			e := &fields[i]
+			if string(e.Key) == part.field && (!part.present || e.Truthy()) {
+				text = p.part(append(text, ' '), e, part)
+				break
+			}
+		}
+	}
+	return string(text)
+}
+
+func (p *printer) part(dst []byte, e *bson.Element, part part) []byte {
+	if part.label != "" {
+		dst = append(dst, part.label...)
+		if part.present {
+			return dst
+		}
+		dst = append(dst, ' ')
+	}
+	switch part.mode {
+	case keepName:
+		return appendKey(dst, e.Text())
+	case inUpdate:
+		return p.value(dst, e, 0, updateMode(e))
+	}
+	return p.value(dst, e, 0, part.mode)
+}
+
+// explain prints the command that is explained.
+func (f *Finder) explain(c *Command) {
+	inner := f.fields.list[0]
+	if inner.Kind != bson.Document {
+		f.simple(c)
+		return
+	}
+	var set fieldSet
+	if !set.read(inner.Value) {
+		f.simple(c)
+		return
+	}
+	var of Command
+	l := f.identify(set.list[0].Key, &of)
+	if l == nil || of.Silent {
+		f.simple(c)
+		return
+	}
+	f.partsOn(l.parts, set.list, c, c.Database, c.Collection, "explain "+of.Name)
+}
+
+// unknown finds the shape of a command that has no layout: its name and every field but those that say how.
+func (f *Finder) unknown(c *Command) {
+	fields := f.fields.list[1:]
+	m := f.mixer(c.Database, c.Collection, c.Name)
+	for i := range fields {
+		e := &fields[i]
+		if counts(e.Key) {
+			m.key(e.Key)
+			m.value(e, 0, maskAll)
+		}
+	}
+	f.add(c, m.h, c.Database, c.Collection, func() string {
+		var p printer
+		text := []byte(c.Name)
+		for i := range fields {
+			if e := &fields[i]; counts(e.Key) {
+				text = appendKey(append(text, ' '), e.Key)
+				text = p.value(append(text, ' '), e, 0, maskAll)
+			}
+		}
+		return string(text)
+	})
+}
+
+// counts reports whether a field of an unknown command belongs to its shape.
+func counts(key []byte) bool {
+	return len(key) > 0 && key[0] != '$' && !ignored[string(key)]
+}
+
+// many finds the shape of every statement of a write: in the field of the command, or in a sequence beside it.
+func (f *Finder) many(m *mongo.Message, l *layout, c *Command) {
+	if e := f.fields.get(l.statements); e != nil && e.Kind == bson.Array {
+		f.array(e.Value, m, c)
+	}
+	for i := range m.SequenceCount {
+		s := &m.Sequences[i]
+		if string(s.Identifier) != l.statements {
+			continue
+		}
+		for rest := s.Documents; len(rest) >= 4; {
+			n, err := bson.Length(rest)
+			if err != nil || n > len(rest) {
+				break
+			}
+			f.statement(rest[:n], m, c)
+			rest = rest[n:]
+		}
+	}
+	if len(c.Statements) == 0 {
+		f.simple(c)
+	}
+}
+
+func (f *Finder) array(doc []byte, m *mongo.Message, c *Command) {
+	r, err := bson.NewReader(doc)
+	if err != nil {
+		return
+	}
+	var e bson.Element
+	for {
+		ok, err := r.Next(&e)
+		if !ok || err != nil {
+			return
+		}
+		if e.Kind == bson.Document {
+			f.statement(e.Value, m, c)
+		}
+	}
+}
+
+// statement finds the shape of one statement of a write.
+func (f *Finder) statement(doc []byte, m *mongo.Message, c *Command) {
+	var room [16]bson.Element
+	set := fieldSet{list: room[:0]}
+	if !set.read(doc) {
+		return
+	}
+	switch c.Name {
+	case "update":
+		f.parts(updateParts, set.list, c)
+	case "delete":
+		f.parts(deleteParts, set.list, c)
+	case "bulkWrite":
+		f.bulk(&set, m, c)
+	}
+}
+
+// bulk finds the shape of one operation of bulkWrite, which names its namespace by number.
+func (f *Finder) bulk(set *fieldSet, m *mongo.Message, c *Command) {
+	database, collection := f.bulkNamespace(m, set.list[0])
+	switch string(set.list[0].Key) {
+	case "update":
+		f.partsOn(bulkUpdate, set.list, c, database, collection, "update")
+	case "delete":
+		f.partsOn(bulkDelete, set.list, c, database, collection, "delete")
+	case "insert":
+		f.partsOn(nil, nil, c, database, collection, "insert")
+	}
+	if c.Collection == "" {
+		c.Database, c.Collection = database, collection
+	}
+}
+
+// bulkNamespace finds the namespace that an operation of bulkWrite means, in nsInfo.
+func (f *Finder) bulkNamespace(m *mongo.Message, operation bson.Element) (database, collection string) {
+	index, _ := operation.Integer()
+	ns := f.nsInfo(m, int(index))
+	if dot := bytes.IndexByte(ns, '.'); dot > 0 {
+		return f.name(ns[:dot]), f.name(ns[dot+1:])
+	}
+	return "", ""
+}
+
+// nsInfo returns "database.collection" number index of a bulkWrite, or nil.
+func (f *Finder) nsInfo(m *mongo.Message, index int) []byte {
+	var e bson.Element
+	for i := range m.SequenceCount {
+		s := &m.Sequences[i]
+		if string(s.Identifier) != "nsInfo" {
+			continue
+		}
+		for rest := s.Documents; len(rest) >= 4; index-- {
+			n, err := bson.Length(rest)
+			if err != nil || n > len(rest) {
+				return nil
+			}
+			if index == 0 && bson.Lookup(rest[:n], "ns", &e) {
+				return e.Text()
+			}
+			rest = rest[n:]
+		}
+	}
+	info := f.fields.get("nsInfo")
+	if info == nil || info.Kind != bson.Array {
+		return nil
+	}
+	r, err := bson.NewReader(info.Value)
+	if err != nil {
+		return nil
+	}
+	for ; ; index-- {
+		ok, err := r.Next(&e)
+		if !ok || err != nil {
+			return nil
+		}
+		if index == 0 && e.Kind == bson.Document && bson.Lookup(e.Value, "ns", &e) {
+			return e.Text()
+		}
+	}
+}
