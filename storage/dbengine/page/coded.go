@@ -128,15 +128,15 @@ func normalise(counts []uint64, total, size int) {
 	}
 }
 
-// spread calls fn for every place of the table in the order in which tokens take them.
-func spread(counts []uint64, tableBits int, tokens []uint16) {
-	size := 1 << tableBits
+// spread sets the token of every place of a table whose size is a power of two and the sum of counts.
+func spread(counts []uint64, places []uint16) {
+	size := len(places)
 	step := size>>1 + size>>3 + 3 // odd, so every place is met once
 	at := 0
 	for t, k := range counts {
 		for range k {
-			tokens[at] = uint16(t)
-			at = (at + step) & (size - 1)
+			places[at&(size-1)] = uint16(t)
+			at += step
 		}
 	}
 }
@@ -145,19 +145,22 @@ func spread(counts []uint64, tableBits int, tokens []uint16) {
 type table struct {
 	count  [maxTokens]uint32
 	places [1 << maxTableBits]uint16
-	next   [maxTokens]uint32
+	// next is, for each token, where the next state goes; starts and below are what tokenStart returns.
+	next   [maxTokens]int
+	starts [maxTokens]uint64
+	below  [maxTokens]uint8
 	// entries drive the decoder, states the encoder.
 	entries [1 << maxTableBits]entry
 	states  [1 << maxTableBits]uint16
 	chunks  []uint64
 }
 
-// entry is what the decoder does in one state: the number starts at start, mask covers its low bits, and the next state
-// is base and some more bits.
+// entry is what the decoder does in one state: the number is start and as many bits as below says, the next state is base
+// and the bits of mask after them; bits is how many that are in all.
 type entry struct {
 	start       uint64
-	base        uint16
-	below, more uint8
+	base, mask  uint16
+	below, bits uint8
 }
 
 // coding returns the memory for tables, which most coders never need.
@@ -188,16 +191,19 @@ func (c *coder) appendCoded(dst []byte, v []uint64, p codedPlan) []byte {
 	dst = c.encodeSized(dst, l.outer, rankCounts)
 	c.dense = dense
 
-	// For each token, states holds where the table has its places, in rising order.
-	spread(l.outer, p.tableBits, t.places[:size])
-	sum := uint32(0)
+	// For each token, states holds its places in the table in rising order; next is where they start.
+	spread(l.outer, t.places[:size])
+	sum := 0
 	for i, k := range l.outer {
 		t.next[i] = sum
-		sum += uint32(k)
+		sum += int(k)
 	}
 	for place, token := range t.places[:size] {
 		t.states[t.next[token]] = uint16(place)
 		t.next[token]++
+	}
+	for i, k := range l.outer {
+		t.next[i] -= int(k)
 	}
 	// The numbers are coded from the last to the first, and read from the first.
 	t.chunks = resize(t.chunks, len(v))
@@ -214,7 +220,7 @@ func (c *coder) appendCoded(dst []byte, v []uint64, p codedPlan) []byte {
 		}
 		low := x & (1<<below - 1)
 		t.chunks[i] = (low|uint64(s&(1<<more-1))<<below)<<6 | uint64(below+more)
-		state[i%codedStates] = int(t.states[int(t.next[token])-k+s>>more-k])
+		state[i%codedStates] = int(t.states[t.next[token]+s>>more-k])
 	}
 	return appendBits(dst, &state, p.tableBits, t.chunks)
 }
@@ -271,15 +277,12 @@ func (c *coder) readCoded(dst []uint64, b []byte, base uint64) error {
 		return corrupt("a coded stream of %d bytes", len(b))
 	}
 	var state [codedStates]uint64
-	pos := 0
+	var pos int
 	for j := range state {
 		state[j] = loadBits(b, pad, safe, pos) & (1<<tableBits - 1)
 		pos += tableBits
 	}
-	i := 0
-	for ; i+codedStates <= len(dst) && pos+codedStates*64 <= 8*safe; i += codedStates {
-		pos = readFour((*[codedStates]uint64)(dst[i:]), &state, entries, b, pos, base)
-	}
+	i, pos := readFours(dst, &state, entries, b, pos, base)
 	for ; i < len(dst); i++ {
 		if pos > limit {
 			return corrupt("a coded stream ends at number %d of %d", i, len(dst))
@@ -287,8 +290,8 @@ func (c *coder) readCoded(dst []uint64, b []byte, base uint64) error {
 		e := &entries[state[i%codedStates]%(1<<maxTableBits)]
 		w := loadBits(b, pad, safe, pos)
 		dst[i] = base + e.start + w&(1<<e.below-1)
-		state[i%codedStates] = uint64(e.base) + w>>e.below&(1<<e.more-1)
-		pos += int(e.below) + int(e.more)
+		state[i%codedStates] = uint64(e.base) + w>>e.below&uint64(e.mask)
+		pos += int(e.bits)
 	}
 	if pos > limit || (pos+7)/8 != len(b) || state != [codedStates]uint64{} {
 		return corrupt("a coded stream ends at bit %d of %d", pos, limit)
@@ -296,16 +299,40 @@ func (c *coder) readCoded(dst []uint64, b []byte, base uint64) error {
 	return nil
 }
 
-// readFour reads one number of each state; 32 bytes from pos on must be there.
-func readFour(dst, state *[codedStates]uint64, entries *[1 << maxTableBits]entry, b []byte, pos int, base uint64) int {
-	for j := range dst {
-		e := &entries[state[j]%(1<<maxTableBits)]
+// readFours reads numbers four at a time, one of each state, as long as there are surely enough bytes. It returns how
+// many it read, and the next bit.
+func readFours(dst []uint64, state *[codedStates]uint64, entries *[1 << maxTableBits]entry, b []byte, pos int, base uint64) (int, int) {
+	const states = 1 << maxTableBits
+	s0, s1, s2, s3 := state[0], state[1], state[2], state[3]
+	i := 0
+	for ; i+codedStates <= len(dst) && pos>>3+codedStates*8+8 <= len(b); i += codedStates {
+		d := (*[codedStates]uint64)(dst[i:])
+		e := &entries[s0%states]
 		w := binary.LittleEndian.Uint64(b[pos>>3:]) >> (pos & 7)
-		dst[j] = base + e.start + w&(1<<(e.below&63)-1)
-		state[j] = uint64(e.base) + w>>(e.below&63)&(1<<(e.more&63)-1)
-		pos += int(e.below) + int(e.more)
+		pos += int(e.bits)
+		d[0] = base + e.start + w&(1<<(e.below&63)-1)
+		s0 = uint64(e.base) + w>>(e.below&63)&uint64(e.mask)
+
+		e = &entries[s1%states]
+		w = binary.LittleEndian.Uint64(b[pos>>3:]) >> (pos & 7)
+		pos += int(e.bits)
+		d[1] = base + e.start + w&(1<<(e.below&63)-1)
+		s1 = uint64(e.base) + w>>(e.below&63)&uint64(e.mask)
+
+		e = &entries[s2%states]
+		w = binary.LittleEndian.Uint64(b[pos>>3:]) >> (pos & 7)
+		pos += int(e.bits)
+		d[2] = base + e.start + w&(1<<(e.below&63)-1)
+		s2 = uint64(e.base) + w>>(e.below&63)&uint64(e.mask)
+
+		e = &entries[s3%states]
+		w = binary.LittleEndian.Uint64(b[pos>>3:]) >> (pos & 7)
+		pos += int(e.bits)
+		d[3] = base + e.start + w&(1<<(e.below&63)-1)
+		s3 = uint64(e.base) + w>>(e.below&63)&uint64(e.mask)
 	}
-	return pos
+	*state = [codedStates]uint64{s0, s1, s2, s3}
+	return i, pos
 }
 
 // loadBits returns at least 57 bits from bit pos on. pad holds the bytes from safe on and zeros after them.
@@ -352,16 +379,19 @@ func (c *coder) readTable(b []byte) (rest []byte, tableBits int, err error) {
 		return nil, 0, corrupt("the counts of a coded stream sum to %d, expected %d", sum, size)
 	}
 	t := c.coding()
-	spread(l.outer, tableBits, t.places[:size])
+	spread(l.outer, t.places[:size])
 	for i, k := range l.outer {
-		t.next[i] = uint32(k)
+		start, below := tokenStart(int(least)+i, fine)
+		t.next[i], t.starts[i], t.below[i] = int(k), start, uint8(below)
 	}
 	for place, token := range t.places[:size] {
 		x := t.next[token]
-		t.next[token]++
-		more := tableBits + 1 - bits.Len32(x)
-		start, below := tokenStart(int(least)+int(token), fine)
-		t.entries[place] = entry{start: start, base: uint16(x<<more - uint32(size)), below: uint8(below), more: uint8(more)}
+		t.next[token] = x + 1
+		more := tableBits + 1 - bits.Len(uint(x))
+		below := t.below[token]
+		t.entries[place] = entry{
+			start: t.starts[token], base: uint16(x<<more - int(size)), mask: 1<<more - 1, below: below, bits: below + uint8(more),
+		}
 	}
 	return rest, tableBits, nil
 }

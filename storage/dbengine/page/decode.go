@@ -134,15 +134,9 @@ func (c *coder) decodePacked(dst []uint64, scheme byte, f fields) error {
 	}
 	switch scheme {
 	case schemeDeltaFOR:
-		for i, d := range dst {
-			start += d
-			dst[i] = start
-		}
+		sum(dst, start)
 	case schemeDelta:
-		for i, d := range dst {
-			start += unzigzag(d)
-			dst[i] = start
-		}
+		sumZigzag(dst, start)
 	case schemeDouble:
 		for i, d := range dst {
 			step += unzigzag(d)
@@ -156,6 +150,40 @@ func (c *coder) decodePacked(dst []uint64, scheme byte, f fields) error {
 		}
 	}
 	return f.end()
+}
+
+// sum replaces each delta by the value that it leads to.
+func sum(dst []uint64, x uint64) {
+	for len(dst) >= 4 {
+		d := (*[4]uint64)(dst)
+		a := x + d[0]
+		b := a + d[1]
+		c := b + d[2]
+		x = c + d[3]
+		d[0], d[1], d[2], d[3] = a, b, c, x
+		dst = dst[4:]
+	}
+	for i, d := range dst {
+		x += d
+		dst[i] = x
+	}
+}
+
+// sumZigzag is sum for zigzag deltas.
+func sumZigzag(dst []uint64, x uint64) {
+	for len(dst) >= 4 {
+		d := (*[4]uint64)(dst)
+		a := x + unzigzag(d[0])
+		b := a + unzigzag(d[1])
+		c := b + unzigzag(d[2])
+		x = c + unzigzag(d[3])
+		d[0], d[1], d[2], d[3] = a, b, c, x
+		dst = dst[4:]
+	}
+	for i, d := range dst {
+		x += unzigzag(d)
+		dst[i] = x
+	}
 }
 
 // decodeRuns is encodeRuns' inverse.
@@ -210,10 +238,7 @@ func (c *coder) decodeSlopes(dst []uint64, f fields) error {
 	if err := c.decode(dst, f.rest, rankRuns); err != nil {
 		return err
 	}
-	for i, d := range dst {
-		start += d
-		dst[i] = start
-	}
+	sum(dst, start)
 	return nil
 }
 

@@ -4,16 +4,16 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // maxExponent bounds decimal exponents: powers of ten up to here are exact as floats.
 const maxExponent = 22
 
-// powers are the powers of ten, inverses their correctly rounded inverses.
-var (
-	powers   = [maxExponent + 1]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
-	inverses = [maxExponent + 1]float64{1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-18, 1e-19, 1e-20, 1e-21, 1e-22}
-)
+// powers are the powers of ten, exact.
+var powers = [maxExponent + 1]float64{
+	1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+}
 
 // splitBits are the sizes of the low part that are tried for floats that are no decimals: all of the mantissa, or what a few
 // leading bits in common leave of it.
@@ -22,6 +22,12 @@ var splitBits = [...]int{52, 48, 44}
 // encodeFloats appends the shortest column of floats given as bits.
 func (c *coder) encodeFloats(dst []byte, v []uint64) []byte {
 	mark := len(dst)
+	if len(v) > 1 && constant(v) {
+		// Two equal values have the same column as any number of them.
+		dst = c.encodeDecimal(dst, v[:2], firstExponent(v[0]))
+		at := len(dst)
+		return keepShorter(c.encodeOrdered(dst, v[:2]), mark, at)
+	}
 	exponent, decimal := guessExponent(v)
 	if decimal {
 		dst = c.encodeDecimal(dst, v, exponent)
@@ -32,14 +38,62 @@ func (c *coder) encodeFloats(dst []byte, v []uint64) []byte {
 	at := len(dst)
 	dst = c.encodeOrdered(dst, v)
 	dst = keepShorter(dst, mark, at)
-	if len(v) >= 32 && len(dst)-mark > 4*len(v) {
-		for _, low := range splitBits {
-			at = len(dst)
-			dst = c.encodeSplit(dst, v, low)
-			dst = keepShorter(dst, mark, at)
-		}
+	if low, size := guessSplit(v); size < len(dst)-mark {
+		at = len(dst)
+		dst = c.encodeSplit(dst, v, low)
+		dst = keepShorter(dst, mark, at)
 	}
 	return shorter(dst, mark, v)
+}
+
+// guessSplit returns the best split for a sample of the values, and about the bytes that it would take.
+func guessSplit(v []uint64) (low, size int) {
+	size = math.MaxInt
+	if len(v) < samples {
+		return 0, size
+	}
+	step := len(v) / samples
+	for _, bit := range splitBits {
+		var seen [24]uint64
+		var count [24]int
+		k := 0
+		for i := 0; i < samples; i++ {
+			high := v[i*step] >> bit
+			j := slices.Index(seen[:k], high)
+			if j < 0 {
+				if k == len(seen) {
+					break
+				}
+				j = k
+				seen[j] = high
+				k++
+			}
+			count[j]++
+		}
+		entropy := 0.0
+		total := 0
+		for _, n := range count[:k] {
+			entropy -= float64(n) * math.Log2(float64(n)/samples)
+			total += n
+		}
+		if total < samples {
+			continue
+		}
+		if s := (bit*samples + int(entropy)) * len(v) / samples / 8; s < size {
+			low, size = bit, s
+		}
+	}
+	return low, size
+}
+
+// firstExponent returns the smallest exponent that makes the value an integer, or 0.
+func firstExponent(x uint64) int {
+	for e := range maxExponent {
+		if _, exact := toDecimal(math.Float64frombits(x), e); exact {
+			return e
+		}
+	}
+	return 0
 }
 
 // guessExponent returns the exponent that makes a sample of the values integers, and whether that is worth trying.
@@ -67,22 +121,14 @@ func guessExponent(v []uint64) (exponent int, ok bool) {
 	return exponent, 4*decimals >= 3*seen
 }
 
-// toDecimal returns the integer that fromDecimal turns into x again bit for bit, and whether there is one.
+// toDecimal returns the integer that divided by 10^e gives x again bit for bit, and whether there is one.
 func toDecimal(x float64, e int) (int64, bool) {
 	m := x * powers[e]
 	if !(math.Abs(m) < 1<<62) {
 		return 0, false
 	}
 	k := int64(math.RoundToEven(m))
-	return k, math.Float64bits(fromDecimal(k, powers[e], inverses[e])) == math.Float64bits(x)
-}
-
-// fromDecimal returns m / power, correctly rounded. One step of Newton's method with fused multiply-add mends the
-// product with the rounded inverse and is quicker than a division.
-func fromDecimal(m int64, power, inverse float64) float64 {
-	x := float64(m)
-	q := x * inverse
-	return math.FMA(math.FMA(-q, power, x), inverse, q)
+	return k, math.Float64bits(float64(k)/powers[e]) == math.Float64bits(x)
 }
 
 // encodeDecimal appends floats as integers times a power of ten, or nothing if too few of them are.
@@ -191,7 +237,14 @@ func (c *coder) decodeScaled(dst []uint64, exponent byte, b []byte) error {
 	if err := c.decode(dst, b, rankUnit); err != nil {
 		return err
 	}
-	power, inverse := powers[exponent], inverses[exponent]
+	power := powers[exponent]
+	if len(b) > 0 && b[0] == schemeConstant {
+		x := math.Float64bits(float64(int64(dst[0])) / power)
+		for i := range dst {
+			dst[i] = x
+		}
+		return nil
+	}
 	if exponent == 0 {
 		for i, x := range dst {
 			dst[i] = math.Float64bits(float64(int64(x)))
@@ -199,7 +252,7 @@ func (c *coder) decodeScaled(dst []uint64, exponent byte, b []byte) error {
 		return nil
 	}
 	for i, x := range dst {
-		dst[i] = math.Float64bits(fromDecimal(int64(x), power, inverse))
+		dst[i] = math.Float64bits(float64(int64(x)) / power)
 	}
 	return nil
 }

@@ -107,13 +107,13 @@ func (c *coder) encodePacked(dst []byte, v []uint64, s *shape, t *sample, l *lev
 		p.table = c.coding()
 	}
 	sum := t.bits
-	limit := min(sum[0], sum[1], sum[2], sum[3]) + margin*samples
+	best := min(sum[0], sum[1], sum[2], sum[3])
+	limit := best + margin*samples
 	if sum[0] <= limit {
 		p.considerFOR(v, s, t)
 	}
 	if c.lines {
-		base, step := fitLine(l.work, v)
-		p.consider(schemeLine, 3, [3]uint64{v[0], step, base})
+		p.considerLine(v)
 	}
 	if sum[1] <= limit {
 		p.considerDeltaFOR(v, s, t)
@@ -124,7 +124,7 @@ func (c *coder) encodePacked(dst []byte, v []uint64, s *shape, t *sample, l *lev
 		}
 		p.consider(schemeDelta, 1, [3]uint64{v[0]})
 	}
-	if sum[3] <= limit {
+	if sum[3] <= best+samples/4 { // rarely wins against delta unless by far
 		p.considerDouble(v)
 	}
 	mark := len(dst)
@@ -186,11 +186,32 @@ func residualFrom(dst, v []uint64, base uint64) {
 	}
 }
 
-// fitLine fills dst with the distances of v above the lowest line through its first and last value, and returns the
-// line's offset and step.
-func fitLine(dst, v []uint64) (base, step uint64) {
-	n := len(v)
-	step = uint64(int64(v[n-1]-v[0]) / int64(n-1))
+// considerLine tries the line through the first and the last value, and the one whose step is that step rounded: whoever
+// collects every second is late by a few milliseconds now and then, but does not drift.
+func (p *packing) considerLine(v []uint64) {
+	n := int64(len(v) - 1)
+	span := int64(v[n] - v[0])
+	step := span / n
+	if 2*(span%n) >= n {
+		step++
+	}
+	round := int64(1)
+	for round <= step/1000 {
+		round *= 10
+	}
+	rounded := (step + round/2) / round * round
+	base := distances(p.l.work, v, uint64(step))
+	p.consider(schemeLine, 3, [3]uint64{v[0], uint64(step), base})
+	if rounded != step {
+		base = distances(p.l.work, v, uint64(rounded))
+		p.consider(schemeLine, 3, [3]uint64{v[0], uint64(rounded), base})
+	}
+}
+
+// distances fills dst with how far each value of v is above the lowest parallel of the line from v[0] on, and returns
+// that parallel's distance from the line.
+func distances(dst, v []uint64, step uint64) (base uint64) {
+	dst = dst[:len(v)]
 	lowest := int64(0)
 	line := v[0]
 	for i, x := range v {
@@ -199,10 +220,10 @@ func fitLine(dst, v []uint64) (base, step uint64) {
 		dst[i] = d
 		line += step
 	}
-	for i := range dst[:n] {
+	for i := range dst {
 		dst[i] -= uint64(lowest)
 	}
-	return uint64(lowest), step
+	return uint64(lowest)
 }
 
 func zigzag(x uint64) uint64 { return x<<1 ^ uint64(int64(x)>>63) }
