@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"strconv"
 	"time"
 
 	"tidemark/model"
@@ -373,4 +374,12 @@ func (m *Machine) logic(op opcode, left, right *operand) {
 		return
 	}
 	*left = operand{number: truth(!deciding)}
+}
+
+// String returns the result as text; it is meaningful when there is no Failure.
+func (r *Result) String() string {
+	if r.IsText || r.Text != nil {
+		return string(r.Text)
+	}
+	return strconv.FormatFloat(r.Value, 'f', -1, 64)
 }

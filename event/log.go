@@ -1,0 +1,358 @@
+package event
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"tidemark/model"
+)
+
+const (
+	// lsnEvery is how often an LSN is written that came without events.
+	lsnEvery = time.Second
+	// maxPerTrigger bounds the open problems of one trigger with multiple events; further ones are counted only.
+	maxPerTrigger = 1000
+	// maxPending bounds events that wait for a store that fails; then Record blocks, which slows collection down.
+	maxPending = 50_000
+	// retryEvery is how often a blocked Record tries again.
+	retryEvery = 200 * time.Millisecond
+)
+
+// ErrClosed is returned by Record after Close.
+var ErrClosed = errors.New("event log: closed")
+
+// Options of a Log. Store and Objects are needed.
+type Options struct {
+	Store   Store
+	Objects Objects
+	// Values and Expressions fill {ITEM.VALUE} and {?expression}; nil: they become *UNKNOWN*.
+	Values      Values
+	Expressions Expressions
+	// Zone is the time zone of {EVENT.DATE} and {EVENT.TIME}; nil is the local one.
+	Zone *time.Location
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Metrics receives the log's metrics; nil: none.
+	Metrics *metrics.Set
+	// Logger; nil: discard.
+	Logger *slog.Logger
+}
+
+// Log turns state changes into events and problems. All methods may be called from several goroutines.
+type Log struct {
+	options Options
+
+	mu     sync.Mutex
+	closed bool
+	nextID model.EventID
+	states map[model.TriggerID]model.TriggerState
+	// open are the open problems, by event and by trigger in rising order.
+	open      map[model.EventID]model.Problem
+	byTrigger map[model.TriggerID][]model.EventID
+
+	// events and changed are what is not written yet, evaluated the LSN that goes with them.
+	events         []model.Event
+	changed        map[model.TriggerID]model.TriggerState
+	evaluated      model.LSN
+	written        model.LSN
+	writtenAt      time.Time
+	published      []model.Problem
+	publishedStale bool
+	subscribers    map[chan struct{}]struct{}
+
+	recorded, dropped, failures *metrics.Counter
+}
+
+// Open loads the states and open problems of the store.
+//
+// The log gives the ids of events itself, rising from behind Loaded.LastEventID.
+func Open(ctx context.Context, o Options) (*Log, error) {
+	loaded, err := o.Store.Load(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load events: %w", err)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Zone == nil {
+		o.Zone = time.Local
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = metrics.NewSet()
+	}
+	l := &Log{
+		options: o, nextID: loaded.LastEventID + 1, states: make(map[model.TriggerID]model.TriggerState, len(loaded.States)),
+		open: make(map[model.EventID]model.Problem), byTrigger: make(map[model.TriggerID][]model.EventID),
+		changed: make(map[model.TriggerID]model.TriggerState), evaluated: loaded.Evaluated, written: loaded.Evaluated,
+		subscribers: make(map[chan struct{}]struct{}), publishedStale: true,
+	}
+	for _, s := range loaded.States {
+		l.states[s.TriggerID] = s
+	}
+	slices.SortFunc(loaded.Problems, func(a, b model.Problem) int { return cmp.Compare(a.ID, b.ID) })
+	for _, p := range loaded.Problems {
+		l.open[p.ID] = p
+		l.byTrigger[p.TriggerID] = append(l.byTrigger[p.TriggerID], p.ID)
+		l.nextID = max(l.nextID, p.ID+1)
+	}
+	l.recorded = o.Metrics.NewCounter("tidemark_event_events_total")
+	l.dropped = o.Metrics.NewCounter("tidemark_event_dropped_problems_total")
+	l.failures = o.Metrics.NewCounter("tidemark_event_store_failures_total")
+	o.Metrics.NewGauge("tidemark_event_open_problems", func() float64 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return float64(len(l.open))
+	})
+	return l, nil
+}
+
+// States returns the states of all triggers that ever changed, for the evaluator's start.
+func (l *Log) States() []model.TriggerState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.states))
+}
+
+// Evaluated returns the LSN that is stored, from which evaluation goes on after a restart.
+func (l *Log) Evaluated() model.LSN {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.written
+}
+
+// OpenProblems returns how many problems of a trigger are open.
+func (l *Log) OpenProblems(id model.TriggerID) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.byTrigger[id])
+}
+
+// Problems returns the open problems that are stored, newest first. The caller must not change them.
+func (l *Log) Problems() []model.Problem {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.publishedStale && len(l.events) == 0 {
+		l.published = slices.SortedFunc(maps.Values(l.open), func(a, b model.Problem) int { return cmp.Compare(b.ID, a.ID) })
+		l.publishedStale = false
+	}
+	return l.published
+}
+
+// Subscribe returns a channel that has a value after problems changed; changes that come quickly may share one. The function
+// ends the subscription.
+func (l *Log) Subscribe() (<-chan struct{}, func()) {
+	ch := make(chan struct{}, 1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.subscribers[ch] = struct{}{}
+	return ch, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.subscribers, ch)
+	}
+}
+
+// Record makes events of what evaluation changed and writes them with the states and the LSN in one transaction. Changes
+// without an event wait at most a second for company.
+//
+// After an error of the store everything is kept and written with the next call; when too much waits, Record blocks until
+// the store works again or ctx ends.
+func (l *Log) Record(ctx context.Context, lsn model.LSN, changes []model.StateChange) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	for i := range changes {
+		l.apply(ctx, &changes[i])
+	}
+	l.evaluated = max(l.evaluated, lsn)
+	if len(l.events) == 0 && l.options.Now().Sub(l.writtenAt) < lsnEvery {
+		return nil
+	}
+	err := l.write(ctx)
+	for err != nil && len(l.events) > maxPending {
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(retryEvery):
+			err = l.write(ctx)
+		}
+	}
+	return err
+}
+
+// Flush writes what waits.
+func (l *Log) Flush(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.write(ctx)
+}
+
+// Run writes what waits every second, until ctx ends.
+func (l *Log) Run(ctx context.Context) error {
+	ticker := time.NewTicker(lsnEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if err := l.Flush(ctx); err != nil && ctx.Err() == nil {
+				l.options.Logger.Error("event log: write", "error", err, "waiting_events", l.pending())
+			}
+		}
+	}
+}
+
+func (l *Log) pending() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.events)
+}
+
+// Close writes what waits. A second call does nothing.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	return l.write(context.Background())
+}
+
+// write stores everything that waits in one transaction.
+func (l *Log) write(ctx context.Context) error {
+	if len(l.events) == 0 && len(l.changed) == 0 && l.evaluated == l.written {
+		return nil
+	}
+	l.writtenAt = l.options.Now()
+	states := slices.SortedFunc(maps.Values(l.changed), func(a, b model.TriggerState) int { return cmp.Compare(a.TriggerID, b.TriggerID) })
+	if err := l.options.Store.Record(ctx, Record{Events: l.events, States: states, Evaluated: l.evaluated}); err != nil {
+		l.failures.Inc()
+		return fmt.Errorf("record %d events up to lsn %d: %w", len(l.events), l.evaluated, err)
+	}
+	l.written = l.evaluated
+	clear(l.changed)
+	if len(l.events) == 0 {
+		return nil
+	}
+	l.recorded.Add(len(l.events))
+	clear(l.events)
+	l.events = l.events[:0]
+	l.publishedStale = true
+	for ch := range l.subscribers {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// apply makes the events of one change and notes the new state.
+func (l *Log) apply(ctx context.Context, c *model.StateChange) {
+	switch {
+	case c.Event && c.Closes != 0:
+		l.recover(c, []model.EventID{c.Closes})
+	case c.Event && c.Problem:
+		l.raise(ctx, c)
+	case c.Event:
+		l.recover(c, l.byTrigger[c.TriggerID])
+	}
+	s := l.states[c.TriggerID]
+	s.TriggerID, s.Problem, s.Error = c.TriggerID, c.Problem, c.Error
+	if c.Event {
+		s.ChangedAt = c.At
+	}
+	s.OpenProblem = 0
+	if ids := l.byTrigger[c.TriggerID]; len(ids) > 0 {
+		s.OpenProblem = ids[len(ids)-1]
+	}
+	l.states[c.TriggerID] = s
+	l.changed[c.TriggerID] = s
+}
+
+// raise opens a problem.
+func (l *Log) raise(ctx context.Context, c *model.StateChange) {
+	if len(l.byTrigger[c.TriggerID]) >= maxPerTrigger {
+		l.dropped.Inc()
+		return
+	}
+	e := model.Event{ID: l.nextID, TriggerID: c.TriggerID, At: c.At, Problem: true}
+	l.nextID++
+	l.describe(ctx, &e)
+	l.events = append(l.events, e)
+	l.open[e.ID] = model.Problem{Event: e}
+	l.byTrigger[e.TriggerID] = append(l.byTrigger[e.TriggerID], e.ID)
+}
+
+// recover closes open problems, each by an event of its own.
+func (l *Log) recover(c *model.StateChange, ids []model.EventID) {
+	for _, id := range slices.Clone(ids) {
+		p, ok := l.open[id]
+		if !ok || p.TriggerID != c.TriggerID {
+			continue
+		}
+		e := p.Event
+		e.ID, e.At, e.Problem, e.ProblemID = l.nextID, c.At, false, id
+		l.nextID++
+		l.events = append(l.events, e)
+		l.drop(id, c.TriggerID)
+	}
+}
+
+// drop takes a problem out of the open ones.
+func (l *Log) drop(id model.EventID, trigger model.TriggerID) {
+	delete(l.open, id)
+	rest := slices.DeleteFunc(l.byTrigger[trigger], func(other model.EventID) bool { return other == id })
+	if len(rest) == 0 {
+		delete(l.byTrigger, trigger)
+		return
+	}
+	l.byTrigger[trigger] = rest
+}
+
+// Acknowledge marks an open problem as acknowledged, or not. It changes only what Problems returns; the caller stores it.
+func (l *Log) Acknowledge(id model.EventID, acknowledged bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, ok := l.open[id]
+	if !ok {
+		return false
+	}
+	p.Acknowledged = acknowledged
+	l.open[id] = p
+	l.publishedStale = true
+	return true
+}
+
+// Forget drops the states and open problems of triggers that were deleted, after what waits was written. The caller
+// deletes the stored rows afterwards.
+func (l *Log) Forget(ctx context.Context, ids []model.TriggerID) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.write(ctx)
+	for _, id := range ids {
+		for _, problem := range slices.Clone(l.byTrigger[id]) {
+			l.drop(problem, id)
+		}
+		delete(l.states, id)
+		delete(l.changed, id)
+	}
+	l.publishedStale = true
+	return err
+}
