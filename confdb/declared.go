@@ -11,19 +11,17 @@ import (
 	"tidemark/model"
 )
 
-// Declared tells which items the host's agent declares now; it replaces what an earlier call told. Each declared item
-// that has the key of an item prototype of the host's templates gets the trigger prototypes over that key as triggers:
-// the discovery macros are the item's labels, in capitals ({#FSNAME} is the label fsname). Triggers whose items are no
-// longer declared go. Calling it again with the same items changes nothing.
+// Declared tells which items the host's agent declares now; it replaces what an earlier call told. A trigger prototype
+// of the host's templates becomes a trigger for each declared item that has the key it names, if all other items that it
+// names are there too: the discovery macros are the item's labels, in capitals ({#FSNAME} is the label fsname). Triggers
+// whose items are no longer declared go. Calling it again with the same items changes nothing.
 //
 // What is declared is kept in memory only, so that a change of templates makes the right triggers at once; after a start
 // the triggers stay as they were until the first call for their host.
 func (d *DB) Declared(ctx context.Context, host model.HostID, items []model.Item) error {
-	labelled := []model.Item{}
+	list := make([]model.Item, len(items))
 	for i := range items {
-		if len(items[i].Labels) > 0 {
-			labelled = append(labelled, model.Item{Key: items[i].Key, Labels: items[i].Labels})
-		}
+		list[i] = model.Item{Key: items[i].Key, Labels: items[i].Labels}
 	}
 	return d.change(ctx, "declare items", func(c *change) error {
 		have, err := c.id(ctx, "SELECT id FROM hosts WHERE id = ?", host)
@@ -34,7 +32,7 @@ func (d *DB) Declared(ctx context.Context, host model.HostID, items []model.Item
 			return fmt.Errorf("host %d: %w", host, ErrNotFound)
 		}
 		d.mu.Lock()
-		d.declared[host] = labelled
+		d.declared[host] = list
 		d.mu.Unlock()
 		chain, err := c.chain(ctx, host, make(map[string][]int64))
 		if err != nil {
@@ -44,7 +42,7 @@ func (d *DB) Declared(ctx context.Context, host model.HostID, items []model.Item
 	})
 }
 
-// triggerPrototype is a trigger prototype with the item keys that it needs.
+// triggerPrototype is a trigger prototype with the item keys that it needs; those with discovery macros come first.
 type triggerPrototype struct {
 	id     int64
 	keys   []string
@@ -79,7 +77,11 @@ func (c *change) instantiate(ctx context.Context, host model.HostID, chain []int
 	c.db.mu.Lock()
 	items, told := c.db.declared[host]
 	c.db.mu.Unlock()
-	wanted := instances(prototypes, items)
+	configured, err := c.configuredKeys(ctx, host, len(prototypes) > 0 && told)
+	if err != nil {
+		return err
+	}
+	wanted := instances(prototypes, items, configured)
 	for i, id := range have {
 		keep := wanted[i]
 		if !told { // not yet known what is declared: only what lost its template goes
@@ -105,6 +107,22 @@ func (c *change) instantiate(ctx context.Context, host model.HostID, chain []int
 	return nil
 }
 
+// configuredKeys returns the keys of a host's configured items in canonical form.
+func (c *change) configuredKeys(ctx context.Context, host model.HostID, needed bool) (map[string]bool, error) {
+	keys := make(map[string]bool)
+	if !needed {
+		return keys, nil
+	}
+	err := c.query(ctx, func(r *sql.Rows) error {
+		var key string
+		err := r.Scan(&key)
+		keys[canonicalKey(key)] = true
+		return err
+	}, `SELECT coalesce(d.key, i.key) FROM items i LEFT JOIN items d ON d.id = i.def_id
+		WHERE i.host_id = ? AND i.rule_id IS NULL`, host)
+	return keys, err
+}
+
 func templateOwners(chain []int64) []owner {
 	list := make([]owner, len(chain))
 	for i, t := range chain {
@@ -127,7 +145,7 @@ func (c *change) prototypes(ctx context.Context, w owner, list *[]triggerPrototy
 				return err
 			}
 			for _, ref := range refs {
-				if key := text[ref.keyAt:ref.keyEnd]; strings.Contains(key, "{#") && !slices.Contains(p.keys, key) {
+				if key := text[ref.keyAt:ref.keyEnd]; !slices.Contains(p.keys, key) {
 					p.keys = append(p.keys, key)
 				}
 			}
@@ -135,44 +153,63 @@ func (c *change) prototypes(ctx context.Context, w owner, list *[]triggerPrototy
 		p.macros = macroNames(expression + recovery + texts)
 		slices.Sort(p.macros)
 		p.macros = slices.Compact(p.macros)
-		if len(p.keys) > 0 {
-			*list = append(*list, p)
-		}
+		slices.SortStableFunc(p.keys, func(a, b string) int {
+			return strings.Count(b, "{#") - strings.Count(a, "{#")
+		})
+		*list = append(*list, p)
 		return nil
 	}, "SELECT id, expression, recovery, name || event_name || opdata || tags || comments || url FROM triggers WHERE "+
 		w.where()+" AND rule_id IS NOT NULL ORDER BY id", w.id)
 }
 
 // instances finds the triggers that the declared items ask for: one for each declared item that has the first key of
-// a prototype, if the prototype's other keys are declared too.
-func instances(prototypes []triggerPrototype, items []model.Item) map[instance]bool {
+// a prototype, if the prototype's other keys are there too, declared or configured.
+func instances(prototypes []triggerPrototype, items []model.Item, present map[string]bool) map[instance]bool {
 	wanted := make(map[instance]bool)
-	declared := make(map[string]bool, len(items))
 	byName := make(map[string][]*model.Item)
 	for i := range items {
-		declared[canonicalKey(items[i].Key)] = true
+		present[canonicalKey(items[i].Key)] = true
 		name, _ := keyParams(items[i].Key)
 		byName[name] = append(byName[name], &items[i])
 	}
-	for _, p := range prototypes {
+	for n := range prototypes {
+		p := &prototypes[n]
+		if !strings.Contains(p.keys[0], "{#") {
+			if p.fits(nil, present) {
+				wanted[instance{p.id, noMacros}] = true
+			}
+			continue
+		}
 		name, _ := keyParams(p.keys[0])
 		for _, item := range byName[name] {
 			macros := p.macrosOf(item.Labels)
-			fits := canonicalKey(expandKey(p.keys[0], macros)) == canonicalKey(item.Key)
-			for _, key := range p.keys[1:] {
-				fits = fits && declared[canonicalKey(expandKey(key, macros))]
+			if canonicalKey(expandKey(p.keys[0], macros)) == canonicalKey(item.Key) && p.fits(macros, present) {
+				wanted[instance{p.id, packInstance(macros)}] = true
 			}
-			if !fits {
-				continue
-			}
-			b, err := json.Marshal(macros)
-			if err != nil {
-				panic(fmt.Sprintf("confdb: macros: %v", err)) // a map of strings
-			}
-			wanted[instance{p.id, string(b)}] = true
 		}
 	}
 	return wanted
+}
+
+// noMacros is the instance of a prototype without discovery macros.
+const noMacros = "{}"
+
+func packInstance(macros map[string]string) string {
+	b, err := json.Marshal(macros)
+	if err != nil {
+		panic(fmt.Sprintf("confdb: macros: %v", err)) // a map of strings
+	}
+	return string(b)
+}
+
+// fits reports whether all items are there that the prototype names.
+func (p *triggerPrototype) fits(macros map[string]string, present map[string]bool) bool {
+	for _, key := range p.keys {
+		if !present[canonicalKey(expandKey(key, macros))] {
+			return false
+		}
+	}
+	return true
 }
 
 // macrosOf returns the labels that the prototype uses, as discovery macros.

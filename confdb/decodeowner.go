@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tidemark/expr"
 	"tidemark/model"
 )
 
@@ -288,5 +289,29 @@ func (d *decoder) expression(n *node, text, field string) {
 		d.fault(n, "%s: %v; not taken", field, err)
 	case len(refs) == 0:
 		d.fault(n, "%s %q names no item; expected a function of /host/key; not taken", field, text)
+	default:
+		if _, err := expr.Parse(withoutMacros(text)); err != nil {
+			d.report.remark(d.path, n.line, "%s: %v; kept, but its state will be unknown", field, err)
+		}
 	}
+}
+
+// withoutMacros puts a 1 where an expression has a macro, so that its form can be checked before the macros are known.
+func withoutMacros(text string) string {
+	if !strings.ContainsRune(text, '{') {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		if text[i] == '{' {
+			if end := macroEnd(text, i); end > 0 {
+				b.WriteByte('1')
+				i = end
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+		i++
+	}
+	return b.String()
 }

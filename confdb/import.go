@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 
@@ -54,6 +55,34 @@ func (d *DB) Import(ctx context.Context, name string, src []byte, o ImportOption
 	slices.SortStableFunc(r.Remarks, func(a, b Remark) int { return cmp.Compare(a.Line, b.Line) })
 	r.sort()
 	return r, nil
+}
+
+// ImportBuiltin imports all YAML files of a folder of templates that ship with the program. They own what they define:
+// what a newer version no longer has is deleted. It returns a report for each file.
+func (d *DB) ImportBuiltin(ctx context.Context, files fs.FS) ([]*Report, error) {
+	names, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("import built-in templates: %w", err)
+	}
+	var reports []*Report
+	for _, name := range names {
+		src, err := fs.ReadFile(files, name)
+		if err != nil {
+			return reports, fmt.Errorf("import built-in templates: %w", err)
+		}
+		r, err := d.Import(ctx, name, src, ImportOptions{DeleteMissing: true})
+		if err != nil {
+			return reports, err
+		}
+		if r.Changed() {
+			d.log.Info("imported a built-in template", "file", name)
+		}
+		for _, m := range r.Remarks {
+			d.log.Warn("built-in template", "file", name, "line", m.Line, "object", m.Path, "reason", m.Reason)
+		}
+		reports = append(reports, r)
+	}
+	return reports, nil
 }
 
 type ownerKey struct {

@@ -18,14 +18,8 @@ func (r *hostReader) readTriggers(ctx context.Context, span idRange) error {
 	var instance string
 	var f triggerFields
 	targets := append([]any{&host, &id, &def, &instance}, f.pointers()...)
-	// byDef finds the trigger that a host has for a template's one, and for a prototype with certain macros.
-	type origin struct {
-		host     model.HostID
-		def      int64
-		instance string
-	}
-	byDef := make(map[origin]model.TriggerID)
-	origins := make(map[model.TriggerID]origin)
+	made := make(map[origin][]madeTrigger)
+	origins := make(map[model.TriggerID]madeTrigger)
 	err := rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
 		if err := rows.Scan(targets...); err != nil {
 			return err
@@ -41,8 +35,8 @@ func (r *hostReader) readTriggers(ctx context.Context, span idRange) error {
 		t.ID, t.HostID = id, host
 		h.Triggers = append(h.Triggers, t)
 		if def != 0 {
-			o := origin{host, def, instance}
-			byDef[o], origins[id] = id, o
+			m := madeTrigger{id, def, instance}
+			made[origin{host, def}], origins[id] = append(made[origin{host, def}], m), m
 		}
 		return nil
 	}, "SELECT host_id, id, coalesce(def_id, 0), instance, "+triggerColumns+
@@ -55,32 +49,65 @@ func (r *hostReader) readTriggers(ctx context.Context, span idRange) error {
 		return err
 	}
 	for at := span.from; at <= span.to; at++ {
-		h := r.hosts[at]
-		if h == nil {
-			continue
+		if h := r.hosts[at]; h != nil {
+			r.depend(h, made, origins, own)
 		}
-		for n := range h.Triggers {
-			t := &h.Triggers[n]
-			o, inherited := origins[t.ID]
-			on := own[t.ID]
-			if inherited {
-				on = r.defs.depends[o.def]
+	}
+	return nil
+}
+
+// origin is a template's trigger, or a prototype, as one host has it.
+type origin struct {
+	host model.HostID
+	def  int64
+}
+
+// madeTrigger is a host's trigger that was inherited or made from a prototype.
+type madeTrigger struct {
+	id       model.TriggerID
+	def      int64
+	instance string
+}
+
+// depend fills the dependencies of a host's triggers. Stored are those between definitions; a host's trigger depends on
+// the triggers that the host has of them, and of several made from one prototype on those with the same macros.
+func (r *hostReader) depend(h *model.HostConfig, made map[origin][]madeTrigger, origins map[model.TriggerID]madeTrigger, own map[model.TriggerID][]int64) {
+	for n := range h.Triggers {
+		t := &h.Triggers[n]
+		from, inherited := origins[t.ID]
+		masters := own[t.ID]
+		if inherited {
+			masters = r.defs.depends[from.def]
+		}
+		for _, master := range masters {
+			if r.defs.triggers[master] == nil {
+				t.DependsOn = append(t.DependsOn, model.TriggerID(master))
+				continue
 			}
-			for _, master := range on {
-				mapped := byDef[origin{at, master, o.instance}]
-				if mapped == 0 {
-					mapped = byDef[origin{at, master, ""}]
-				}
-				if mapped == 0 && r.defs.triggers[master] == nil {
-					mapped = model.TriggerID(master)
-				}
-				if mapped != 0 {
-					t.DependsOn = append(t.DependsOn, mapped)
+			for _, m := range made[origin{h.Host.ID, master}] {
+				if compatible(from.instance, m.instance) {
+					t.DependsOn = append(t.DependsOn, m.id)
 				}
 			}
 		}
 	}
-	return nil
+}
+
+// compatible reports whether two instances agree in the macros that both have.
+func compatible(a, b string) bool {
+	if a == b || a == "" || b == "" || a == noMacros || b == noMacros {
+		return true
+	}
+	var x, y map[string]string
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return false
+	}
+	for name, value := range x {
+		if other, ok := y[name]; ok && other != value {
+			return false
+		}
+	}
+	return true
 }
 
 // trigger makes a host's trigger from its row, and from the template's one or the prototype that defines it.
