@@ -14,11 +14,12 @@ type budget struct {
 	freed chan struct{}
 }
 
-// try takes n bytes if there are as many. A single request may always have what it needs when it is alone.
-func (b *budget) try(n int64) bool {
+// try takes n more bytes for one who holds own, if there are as many. A single request may always have what it needs
+// when it is alone.
+func (b *budget) try(n, own int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.used != 0 && b.used+n > b.limit {
+	if b.used != own && b.used+n > b.limit {
 		return false
 	}
 	b.used += n

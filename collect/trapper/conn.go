@@ -150,7 +150,7 @@ func (s *Server) reserve(ctx context.Context, c *conn, n int) error {
 		if s.budget.wait(ctx, need) != nil {
 			return &zbx.ReserveError{Bytes: n}
 		}
-	} else if !s.budget.try(need) {
+	} else if !s.budget.try(need, c.reservedBytes) {
 		return &zbx.ReserveError{Bytes: n}
 	}
 	c.reservedBytes += need

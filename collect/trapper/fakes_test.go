@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -210,6 +211,9 @@ func start(t *testing.T, o Options) *harness {
 	served := make(chan error, 1)
 	go func() { served <- h.s.Serve(context.Background(), ln) }()
 	t.Cleanup(func() {
+		if h.sink != nil {
+			h.sink.release(nil)
+		}
 		if err := h.s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -241,7 +245,8 @@ func testItems() *fakeItems {
 	}
 }
 
-// send sends bytes, closes the sending side, and returns everything that comes back.
+// send sends bytes, closes the sending side, and returns everything that comes back. A connection that is reset, as
+// happens when it is closed with bytes unread, gives what came before.
 func (h *harness) send(b []byte) []byte {
 	h.t.Helper()
 	c, err := net.Dial("tcp", h.addr)
@@ -249,15 +254,13 @@ func (h *harness) send(b []byte) []byte {
 		h.t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Write(b); err != nil {
-		h.t.Fatal(err)
+	_, err = c.Write(b)
+	if err == nil {
+		err = c.(*net.TCPConn).CloseWrite()
 	}
-	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-		h.t.Fatal(err)
-	}
-	got, err := io.ReadAll(c)
-	if err != nil {
-		h.t.Fatal(err)
+	got, err2 := io.ReadAll(c)
+	if err = errors.Join(err, err2); err != nil && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ENOTCONN) {
+		h.t.Error(err)
 	}
 	return got
 }
@@ -272,7 +275,7 @@ func (h *harness) ask(request string) string {
 	var fr zbx.FrameReader
 	_, body, err := fr.Read(bytes.NewReader(got))
 	if err != nil {
-		h.t.Fatalf("answer %q: %v", got, err)
+		h.t.Errorf("answer %q: %v", got, err)
 	}
 	return string(body)
 }
