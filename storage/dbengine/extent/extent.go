@@ -180,6 +180,8 @@ func (h *header) get(b []byte) error {
 	case h.directory > MaxBytes || h.stored > MaxBytes || h.payload > MaxBytes || h.total() > MaxBytes:
 		return fmt.Errorf("%w: directory of %d and payload of %d (stored %d) bytes, expected at most %d",
 			ErrExtent, h.directory, h.payload, h.stored, MaxBytes)
+	case h.directory < 4*h.pages:
+		return fmt.Errorf("%w: a directory of %d bytes for %d pages", ErrExtent, h.directory, h.pages)
 	case h.codec == None && h.stored != h.payload:
 		return fmt.Errorf("%w: payload of %d bytes stored plain in %d", ErrExtent, h.payload, h.stored)
 	}

@@ -97,7 +97,7 @@ func (c *coder) encode(dst []byte, v []uint64, r rank) []byte {
 	}
 	unit := len(dst)
 	t := take(v, l.delta, &s)
-	runs := r < rankRuns && s.changes < n/2
+	runs := r <= rankRuns && s.changes < n/2
 	if runs && s.changes <= n/16 {
 		dst = c.encodeRuns(dst, v, s.changes+1, l)
 		dst = keepShorter(dst, mark, unit)
@@ -109,11 +109,11 @@ func (c *coder) encode(dst []byte, v []uint64, r rank) []byte {
 			dst = keepShorter(dst, mark, at)
 		}
 	}
-	if at := len(dst); r < rankSlopes && s.bends < n/3 && s.bends < s.changes {
+	if at := len(dst); r <= rankSlopes && s.bends < n/3 && s.bends < s.changes {
 		dst = c.encodeSlopes(dst, v, l)
 		dst = keepShorter(dst, mark, at)
 	}
-	if at := len(dst); r < rankDict && at-mark > n/4 && fewDistinct(v) {
+	if at := len(dst); r <= rankDict && at-mark > n/4 && fewDistinct(v) {
 		dst = c.encodeDict(dst, v, l)
 		dst = keepShorter(dst, mark, at)
 	}

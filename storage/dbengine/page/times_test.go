@@ -15,7 +15,7 @@ func TestTimes_size(t *testing.T) {
 		want int // bytes in all
 		// count is the number of times; 1,024 if it is zero.
 		count int
-		next func(i int, before int64) int64
+		next  func(i int, before int64) int64
 	}{
 		{"regular", 17, 0, func(i int, _ int64) int64 { return start/second*second + int64(i)*second }},
 		{"two gaps", 45, 0, func(i int, before int64) int64 {

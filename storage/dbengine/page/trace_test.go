@@ -1,16 +1,12 @@
 package page
 
 import (
-	"bufio"
-	"compress/gzip"
 	"fmt"
-	"math"
-	"os"
 	"slices"
 	"sort"
-	"strconv"
-	"strings"
 	"testing"
+
+	"tidemark/storage/dbengine/page/pagetest"
 )
 
 // traceColumn is one column of the recorded trace.
@@ -41,57 +37,16 @@ func (c *traceColumn) decode(dst []uint64, b []byte) ([]uint64, error) {
 	return DecodeUints(dst, b, len(c.v))
 }
 
-// readTrace reads 1,024 seconds of the numbers under /proc of a small busy Linux machine. One line a column: u for
-// counters and gauges as integers, the first value and then the deltas; f for decimals. An empty field is no change, *N that many of them.
+// readTrace returns the columns of the recorded trace.
 func readTrace(t testing.TB) []traceColumn {
 	t.Helper()
-	file, err := os.Open("testdata/proc-1024x3889.txt.gz")
+	columns, err := pagetest.Trace()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var trace []traceColumn
-	lines := bufio.NewScanner(z)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		c := traceColumn{float: lines.Text()[0] == 'f'}
-		last := uint64(0)
-		for _, field := range strings.Split(lines.Text()[1:], ",") {
-			repeat := 1
-			switch {
-			case field == "":
-			case field[0] == '*':
-				repeat, err = strconv.Atoi(field[1:])
-			case c.float:
-				var x float64
-				x, err = strconv.ParseFloat(field, 64)
-				last = math.Float64bits(x)
-			default:
-				digits, fall := strings.CutPrefix(field, "-")
-				var x uint64
-				if x, err = strconv.ParseUint(digits, 10, 64); fall {
-					x = -x
-				}
-				last += x
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for range repeat {
-				c.v = append(c.v, last)
-			}
-		}
-		if len(c.v) != 1024 {
-			t.Fatalf("a column of %d values", len(c.v))
-		}
-		trace = append(trace, c)
-	}
-	if lines.Err() != nil || len(trace) != 3889 {
-		t.Fatalf("%d columns: %v", len(trace), lines.Err())
+	trace := make([]traceColumn, len(columns))
+	for i, c := range columns {
+		trace[i] = traceColumn{float: c.Float, v: c.Bits}
 	}
 	return trace
 }
