@@ -46,8 +46,7 @@ func (db *DB) admit(ctx context.Context, need int) error {
 			return storage.ErrClosed
 		}
 		wait := db.progress.next()
-		live := int64(db.log.End() - db.log.First())
-		if live+int64(need) <= limit || live == 0 {
+		if live := db.log.LiveBytes(); live+int64(need) <= limit || live < db.o.limits.segmentBytes {
 			break
 		}
 		if failed := db.flushError.Load(); failed != nil {

@@ -100,10 +100,9 @@ func (db *DB) logBudget() int64 {
 
 // sealOld detaches what keeps the log too long or has waited too long, and reports whether the log is too long.
 func (db *DB) sealOld() bool {
-	end, budget := db.log.End(), model.LSN(db.logBudget())
 	cut := model.LSN(0)
-	if live := end - db.log.First(); live > budget/2 {
-		cut = end - min(budget/4, end)
+	if budget := db.logBudget(); db.log.LiveBytes() > budget/2 {
+		cut = db.log.KeepFrom(budget / 4)
 	}
 	now := db.o.Now()
 	old := now - int64(hotAge)
@@ -496,9 +495,7 @@ func (db *DB) recycle(ctx context.Context) {
 	}
 	// Replay may keep more, as long as the budget allows.
 	if replay := model.LSN(db.released.Load()); replay < needed {
-		budget := model.LSN(db.logBudget() / 2)
-		end := db.log.End()
-		needed = min(needed, max(replay, end-min(budget, end)))
+		needed = min(needed, max(replay, db.log.KeepFrom(db.logBudget()/2)))
 	}
 	if needed <= db.lastRecycled || needed <= db.log.First() {
 		return

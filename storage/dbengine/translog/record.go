@@ -1,6 +1,7 @@
 package translog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -91,6 +92,8 @@ type scanner struct {
 	limit model.LSN
 	last  bool
 	gaps  []Gap
+	// leftovers means that behind the end of the last segment there are records which must not come back.
+	leftovers bool
 }
 
 // scan calls fn for each intact record in order and returns the LSN behind the last.
@@ -137,8 +140,9 @@ func (s *scanner) at(lsn model.LSN) (record, bool) {
 // a later record was made when more than it was on disk already.
 func (s *scanner) resume(bad model.LSN) (model.LSN, bool) {
 	found, next := false, model.LSN(0)
-	for lsn := bad + 1; uint64(lsn-s.first)+recordHeaderBytes <= uint64(len(s.body)); {
-		if !s.last && lsn >= s.limit {
+	for lsn := bad + 1; ; {
+		var ok bool
+		if lsn, ok = s.candidate(lsn); !ok || (!s.last && lsn >= s.limit) {
 			break
 		}
 		r, ok := s.at(lsn)
@@ -154,5 +158,20 @@ func (s *scanner) resume(bad model.LSN) (model.LSN, bool) {
 		}
 		lsn = r.end
 	}
+	s.leftovers = found
 	return 0, false
+}
+
+// candidate returns the first LSN from lsn on at which a record could start.
+func (s *scanner) candidate(lsn model.LSN) (model.LSN, bool) {
+	const magicAt = 9
+	from := uint64(lsn-s.first) + magicAt
+	if from >= uint64(len(s.body)) {
+		return 0, false
+	}
+	k := bytes.IndexByte(s.body[from:], recordMagic)
+	if k < 0 {
+		return 0, false
+	}
+	return lsn + model.LSN(k), true
 }

@@ -57,8 +57,29 @@ func Open(ctx context.Context, o Options, floor model.LSN, visit func(end model.
 	}
 	end = max(end, floor)
 	l.end, l.bufFrom, l.written, l.durable = end, end, end, end
+	if err := l.resumeLast(); err != nil {
+		return nil, nil, err
+	}
 	go l.run()
 	return l, found, nil
+}
+
+// resumeLast goes on in the last segment, unless records stand behind its end that a torn write left there: new records
+// could make them look valid again.
+func (l *Log) resumeLast() error {
+	if len(l.segments) == 0 {
+		return nil
+	}
+	s := l.segments[len(l.segments)-1]
+	if s.leftovers || s.end != l.end || s.size != l.o.SegmentBytes {
+		return nil
+	}
+	f, err := l.o.FS.OpenReadWrite(filepath.Join(l.o.Dir, s.file))
+	if err != nil {
+		return err
+	}
+	l.current, l.file = s, f
+	return nil
 }
 
 // list finds the segments and spare files.
@@ -163,6 +184,7 @@ func (l *Log) walk(i int, from model.LSN, fn func(record) error) ([]Gap, error) 
 		return fn(r)
 	})
 	s.end = max(end, s.first)
+	s.leftovers = sc.leftovers || len(b) < headerBytes
 	return sc.gaps, err
 }
 

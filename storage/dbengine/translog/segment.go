@@ -24,6 +24,8 @@ type segment struct {
 	// end is the LSN behind its last record.
 	end  model.LSN
 	size int64
+	// leftovers means that records behind its end must not come back.
+	leftovers bool
 }
 
 // Name returns the file name of a segment.

@@ -233,6 +233,34 @@ func (l *Log) SizeBytes() int64 {
 	return total
 }
 
+// LiveBytes is what the log's records take, with the room that is lost in files that are no longer written to.
+func (l *Log) LiveBytes() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.segments) == 0 {
+		return int64(l.end - l.written)
+	}
+	total := int64(0)
+	for _, s := range l.segments[:len(l.segments)-1] {
+		total += s.size
+	}
+	return total + headerBytes + int64(l.end-l.segments[len(l.segments)-1].first)
+}
+
+// KeepFrom returns the LSN from which on the log's files take at most sizeBytes; the file being written always counts as kept.
+func (l *Log) KeepFrom(sizeBytes int64) model.LSN {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from := l.end
+	for i := len(l.segments) - 1; i >= 0; i-- {
+		if sizeBytes -= l.segments[i].size; sizeBytes < 0 && i < len(l.segments)-1 {
+			break
+		}
+		from = l.segments[i].first
+	}
+	return from
+}
+
 // Err says why the log cannot be written now; nil if it can.
 func (l *Log) Err() error {
 	l.mu.Lock()

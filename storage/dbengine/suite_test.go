@@ -1,0 +1,44 @@
+package dbengine
+
+import (
+	"context"
+	"testing"
+
+	"tidemark/internal/vfs"
+	"tidemark/storage"
+	"tidemark/storage/storagetest"
+)
+
+func suiteOptions() Options {
+	o := smallOptions()
+	o.Classes = []Class{{History: storagetest.Retention}}
+	o.Now = storagetest.Now
+	return o
+}
+
+func TestDB_suite(t *testing.T) {
+	for _, files := range []struct {
+		name string
+		fs   vfs.FS
+	}{{"memory", vfs.NewMem()}, {"os", vfs.OS{}}} {
+		t.Run(files.name, func(t *testing.T) {
+			dirs := map[storage.Engine]string{}
+			open := func(t *testing.T, dir string) storage.Engine {
+				db, err := Open(context.Background(), files.fs, dir, suiteOptions())
+				if err != nil {
+					t.Fatal(err)
+				}
+				dirs[db] = dir
+				return db
+			}
+			storagetest.Run(t, func(t *testing.T) storage.Engine {
+				return open(t, t.TempDir())
+			}, func(t *testing.T, e storage.Engine) storage.Engine {
+				if err := e.Close(); err != nil {
+					t.Fatal(err)
+				}
+				return open(t, dirs[e])
+			})
+		})
+	}
+}
