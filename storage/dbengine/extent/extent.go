@@ -162,8 +162,8 @@ func (h *header) get(b []byte) error {
 		return fmt.Errorf("%w: version %d, and this program reads version %d", ErrExtent, b[4], version)
 	case b[5] > uint8(Zstd):
 		return fmt.Errorf("%w: unknown %v", ErrExtent, Codec(b[5]))
-	case b[6] != 0 || b[7] != 0:
-		return fmt.Errorf("%w: reserved bytes % x, expected zeros", ErrExtent, b[6:8])
+	case b[6] != 0: // byte 7 has the features that a reader need not know
+		return fmt.Errorf("%w: feature bits %#x, which this program does not know", ErrExtent, b[6])
 	}
 	h.codec = Codec(b[5])
 	h.id.Generation = binary.LittleEndian.Uint32(b[8:])
