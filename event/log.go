@@ -184,12 +184,16 @@ func (l *Log) Record(ctx context.Context, lsn model.LSN, changes []model.StateCh
 	}
 	err := l.write(ctx)
 	for err != nil && len(l.events) > maxPending {
+		l.mu.Unlock() // readers of problems need not wait for the store
 		select {
 		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
 		case <-time.After(retryEvery):
-			err = l.write(ctx)
 		}
+		l.mu.Lock()
+		if ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		err = l.write(ctx)
 	}
 	return err
 }

@@ -322,6 +322,16 @@ func (e *Evaluator) rebind(n *node, id model.ItemID, kind model.ValueType) {
 	}
 }
 
+// RestoreUnsupported says that an item could not be measured from a time on (Unix nanoseconds), as it is known from before a
+// restart. It is called after Apply and before the first Evaluate.
+func (e *Evaluator) RestoreUnsupported(id model.ItemID, at int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n, ok := e.byItem[id]; ok {
+		n.note(model.Unsupported, at)
+	}
+}
+
 // setLevels orders triggers behind those that they depend on, after some were changed.
 func (e *Evaluator) setLevels(changed []model.Trigger) {
 	if !slices.ContainsFunc(changed, func(d model.Trigger) bool { return len(d.DependsOn) > 0 || e.dependents[d.ID] > 0 }) {

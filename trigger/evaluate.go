@@ -15,7 +15,7 @@ const (
 	maxLevels = 32
 	// maxMasters is how many triggers that one depends on, directly or not, are looked at.
 	maxMasters = 256
-	// shareSize is how many touched triggers make another worker worth it.
+	// shareSize is how many evaluations make another worker worth it.
 	shareSize = 512
 )
 
@@ -135,7 +135,7 @@ func (e *Evaluator) addJob(t *trigger, n *node, rowAt int64, row int32, at int64
 
 // work evaluates the jobs of all touched triggers and returns what changed, in order of time.
 func (e *Evaluator) work(ctx context.Context, b *model.Batch, now int64) []model.StateChange {
-	workers := e.workers[:min(len(e.workers), len(e.touched)/shareSize+1)]
+	workers := e.workers[:min(len(e.workers), len(e.jobs)/e.shareSize+1)]
 	share := (len(e.touched) + len(workers) - 1) / len(workers)
 	var wait sync.WaitGroup
 	for i, w := range workers {

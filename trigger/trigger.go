@@ -101,8 +101,10 @@ type Evaluator struct {
 	jobs    []job
 	touched []*trigger
 	workers []*worker
-	changes []model.StateChange
-	masters []model.TriggerID
+	// shareSize is a field so that tests can share out small batches too.
+	shareSize int
+	changes   []model.StateChange
+	masters   []model.TriggerID
 
 	evaluations, failures, late *metrics.Counter
 	seconds                     *metrics.Histogram
@@ -114,7 +116,7 @@ func New(o Options) *Evaluator {
 		values: o.Values, events: o.Events, items: o.Items, now: o.Now, logger: o.Logger, zone: o.Zone, evaluated: o.Evaluated,
 		triggers: make(map[model.TriggerID]*trigger), nodes: make(map[expr.Ref]*node), hosts: make(map[string][]*node),
 		byItem: make(map[model.ItemID]*node), states: make(map[model.TriggerID]model.TriggerState, len(o.States)),
-		dependents: make(map[model.TriggerID]int),
+		dependents: make(map[model.TriggerID]int), shareSize: shareSize,
 	}
 	if e.now == nil {
 		e.now = time.Now
