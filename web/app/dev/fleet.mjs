@@ -48,6 +48,13 @@ function makeHost(n, host, name, groups, now) {
 
 let nextItem = 1000;
 
+// smooth is the mean over minutes before t, as the kernel's load averages are.
+function smooth(f, t, minutes) {
+  let sum = 0;
+  for (let n = 0; n < 12; n++) sum += f(t - n * minutes * 5_000);
+  return sum / 12;
+}
+
 function itemsOf(host) {
   const items = [];
   const busy = hash(host.host) % 100;
@@ -73,65 +80,103 @@ function itemsOf(host) {
   };
   const load = (t) => 0.04 + 0.25 * noise(`${host.host}cpu`, t) * (0.4 + busy / 100) + 0.5 * spike(`${host.host}cpu`, t) + 0.1 * day(t);
   const shares = { user: 0.6, system: 0.2, iowait: 0.08, nice: 0.02, irq: 0.02, softirq: 0.04, steal: 0.01 };
-  add('system.cpu.util', 'CPU utilisation', '%', 'float', null, (t) => Math.min(100, 100 * load(t)));
-  for (const [mode, share] of Object.entries(shares)) {
-    add(`system.cpu.util[,${mode}]`, `CPU ${mode} time`, '%', 'float', { mode }, (t, seed) => Math.min(100, 100 * load(t)) * share * (0.8 + 0.4 * noise(seed, t)));
-  }
-  add('system.cpu.util[,idle]', 'CPU idle time', '%', 'float', { mode: 'idle' }, (t) => Math.max(0, 100 - 100 * load(t)));
-  for (let core = 0; core < host.cores; core++) {
-    add(`system.cpu.util[${core}]`, `CPU ${core} utilisation`, '%', 'float', { cpu: String(core) }, (t, seed) => Math.min(100, 100 * load(t) * (0.4 + 1.2 * noise(seed, t))));
-  }
-  for (const n of [1, 5, 15]) add(`system.cpu.load[all,avg${n}]`, `Load average (${n} min)`, '', 'float', null, (t) => host.cores * (load(t - n * 10_000) * 0.7 + 0.2 * noise(`${host.host}load`, t / n)));
-  add('system.cpu.switches', 'Context switches', '/s', 'float', null, (t, seed) => 3000 + 22_000 * load(t) * noise(seed, t));
-  add('system.cpu.intr', 'Interrupts', '/s', 'float', null, (t, seed) => 1500 + 9_000 * load(t) * noise(seed, t));
-  const total = host.cores * 4 * GiB;
-  const used = (t) => total * (0.28 + 0.3 * noise(`${host.host}mem`, t / 4));
-  const cached = (t) => total * (0.2 + 0.1 * noise(`${host.host}cache`, t / 4));
-  add('vm.memory.size[total]', 'Total memory', 'B', 'unsigned', null, () => total, { interval: 3_600_000 });
-  add('vm.memory.size[used]', 'Used memory', 'B', 'unsigned', { mode: 'used' }, used);
-  add('vm.memory.size[cached]', 'Cached memory', 'B', 'unsigned', { mode: 'cached' }, cached);
-  add('vm.memory.size[buffers]', 'Buffers', 'B', 'unsigned', { mode: 'buffers' }, () => total * 0.02);
-  add('vm.memory.size[free]', 'Free memory', 'B', 'unsigned', { mode: 'free' }, (t) => total * 0.97 - used(t) - cached(t));
-  add('vm.memory.size[available]', 'Available memory', 'B', 'unsigned', { mode: 'available' }, (t) => total - used(t));
-  add('vm.memory.util', 'Memory utilisation', '%', 'float', null, (t) => (100 * used(t)) / total);
-  add('system.swap.size[,used]', 'Swap used', 'B', 'unsigned', { mode: 'used' }, (t) => 0.1 * GiB + 0.2 * GiB * noise(`${host.host}swap`, t / 9));
-  add('system.swap.size[,free]', 'Swap free', 'B', 'unsigned', { mode: 'free' }, (t) => 1.9 * GiB - 0.2 * GiB * noise(`${host.host}swap`, t / 9));
-  for (const mount of host.mounts) {
-    const size = (40 + (hash(mount) % 400)) * GiB;
-    const share = (t, seed) => 35 + (hash(seed.replace(/,.*/, '')) % 50) + 2 * noise(mount + host.host, t / 20);
-    add(`vfs.fs.size[${mount},pused]`, `${mount}: space used, share`, '%', 'float', { fsname: mount }, share);
-    add(`vfs.fs.size[${mount},used]`, `${mount}: space used`, 'B', 'unsigned', { fsname: mount }, (t, seed) => (size * share(t, seed)) / 100);
-    add(`vfs.fs.size[${mount},total]`, `${mount}: size`, 'B', 'unsigned', { fsname: mount }, () => size, { interval: 3_600_000 });
-    add(`vfs.fs.inode[${mount},pused]`, `${mount}: inodes used, share`, '%', 'float', { fsname: mount }, (t, seed) => 5 + 3 * noise(seed, t / 20));
-  }
-  for (const device of host.disks) {
-    add(`vfs.dev.read[${device},bytes]`, `${device}: read`, 'B', 'unsigned', { device, type: 'counter' }, (t, seed) => 4e6 * noise(seed, t) * noise(seed, t / 3) + 9e7 * spike(seed, t));
-    add(`vfs.dev.write[${device},bytes]`, `${device}: written`, 'B', 'unsigned', { device, type: 'counter' }, (t, seed) => 9e6 * noise(seed, t) + 5e7 * spike(seed, t, 90_000));
-    add(`vfs.dev.read[${device},operations]`, `${device}: reads`, '', 'unsigned', { device, type: 'counter' }, (t, seed) => 140 * noise(seed, t));
-    add(`vfs.dev.write[${device},operations]`, `${device}: writes`, '', 'unsigned', { device, type: 'counter' }, (t, seed) => 260 * noise(seed, t));
-    add(`vfs.dev.util[${device}]`, `${device}: busy`, '%', 'float', { device }, (t, seed) => Math.min(100, 20 * noise(seed, t) + 60 * spike(seed, t)));
-  }
-  for (const name of host.nets) {
-    const size = name === 'lo' ? 2e5 : 6e6;
-    for (const way of ['in', 'out']) {
-      add(`net.if.${way}[${name},bytes]`, `${name}: bytes ${way}`, 'B', 'unsigned', { interface: name, type: 'counter' }, (t, seed) => size * noise(seed, t) + size * 4 * spike(seed, t, 70_000));
-      add(`net.if.${way}[${name},packets]`, `${name}: packets ${way}`, '', 'unsigned', { interface: name, type: 'counter' }, (t, seed) => (size / 800) * noise(seed, t));
-      add(`net.if.${way}[${name},errors]`, `${name}: errors ${way}`, '', 'unsigned', { interface: name, type: 'counter' }, () => 0);
-      add(`net.if.${way}[${name},dropped]`, `${name}: drops ${way}`, '', 'unsigned', { interface: name, type: 'counter' }, (t, seed) => (spike(seed, t) > 0.7 ? 3 : 0));
+  const modes = { used: 1, user: 0.62, nice: 0.02, system: 0.22, iowait: 0.08, irq: 0.02, softirq: 0.04, steal: 0.01, guest: 0, idle: -1 };
+  for (const [mode, share] of Object.entries(modes)) {
+    const value = (busy) => (t, seed) => (mode === 'idle' ? 100 - busy(t) : busy(t) * share * (mode === 'used' ? 1 : 0.8 + 0.4 * noise(seed, t)));
+    add(`system.cpu.util[all,${mode},last]`, `CPU: ${mode}`, '%', 'float', { mode, section: 'cpu' }, value((t) => Math.min(100, 100 * load(t))));
+    for (let core = 0; core < host.cores; core++) {
+      const own = (t) => Math.min(100, 100 * load(t) * (0.4 + 1.2 * noise(`${host.host}core${core}`, t)));
+      add(`system.cpu.util[${core},${mode},last]`, `CPU ${core}: ${mode}`, '%', 'float', { cpu: String(core), mode, section: 'cpu' }, value(own));
     }
   }
-  add('proc.num', 'Processes', '', 'unsigned', null, (t, seed) => Math.round(230 + 60 * noise(seed, t / 3)));
-  add('proc.num[,,run]', 'Running processes', '', 'unsigned', null, (t, seed) => Math.round(1 + 6 * noise(seed, t)));
-  add('kernel.openfiles', 'Open files', '', 'unsigned', null, (t, seed) => Math.round(4000 + 900 * noise(seed, t / 2)));
+  for (const n of [1, 5, 15]) add(`system.cpu.load[all,avg${n}]`, `Load average, ${n} min`, '', 'float', { mode: `avg${n}`, section: 'cpu' }, (t) => host.cores * (smooth(load, t, n) * 0.8 + 0.1 * noise(`${host.host}load`, t / n)));
+  add('system.cpu.num', 'Processors online', '', 'unsigned', { section: 'cpu' }, () => host.cores, { interval: 60_000 });
+  add('system.cpu.switches', 'Context switches', '', 'unsigned', { section: 'cpu', type: 'counter' }, (t, seed) => 3000 + 22_000 * load(t) * noise(seed, t));
+  add('system.cpu.intr', 'Interrupts', '', 'unsigned', { section: 'cpu', type: 'counter' }, (t, seed) => 1500 + 9_000 * load(t) * noise(seed, t));
+  const total = host.cores * 4 * GiB;
+  const anon = (t) => total * (0.28 + 0.3 * noise(`${host.host}mem`, t / 4));
+  const cached = (t) => total * (0.2 + 0.1 * noise(`${host.host}cache`, t / 4));
+  const memory = (mode, name, value, more) => add(`vm.memory.size[${mode}]`, `Memory: ${name}`, mode.startsWith('p') ? '%' : 'B', mode.startsWith('p') ? 'float' : 'unsigned', { mode, section: 'memory' }, value, more);
+  memory('total', 'total', () => total, { interval: 60_000 });
+  memory('available', 'available', (t) => total * 0.95 - anon(t));
+  memory('free', 'free', (t) => total * 0.93 - anon(t) - cached(t));
+  memory('buffers', 'buffers', () => total * 0.02);
+  memory('cached', 'page cache', cached);
+  memory('slab', 'kernel objects', () => total * 0.03);
+  memory('anon', 'of programs', anon);
+  memory('shared', 'shared', () => total * 0.01);
+  memory('dirty', 'to be written', (t, seed) => 4e7 * noise(seed, t));
+  memory('writeback', 'being written', (t, seed) => 2e6 * spike(seed, t));
+  memory('committed', 'promised', (t) => anon(t) * 1.6);
+  memory('pavailable', 'available, share', (t) => 95 - (100 * anon(t)) / total);
+  add('vm.faults[major]', 'Page faults that read from disk', '', 'unsigned', { mode: 'major', section: 'memory', type: 'counter' }, (t, seed) => 12 * spike(seed, t));
+  add('vm.oom', 'Processes killed for want of memory', '', 'unsigned', { section: 'memory', type: 'counter' }, () => 0);
+  add('system.swap.size[,total]', 'Swap: total', 'B', 'unsigned', { mode: 'total', section: 'swap' }, () => 2 * GiB, { interval: 60_000 });
+  add('system.swap.size[,used]', 'Swap: used', 'B', 'unsigned', { mode: 'used', section: 'swap' }, (t) => 0.1 * GiB + 0.2 * GiB * noise(`${host.host}swap`, t / 9));
+  add('system.swap.size[,free]', 'Swap: free', 'B', 'unsigned', { mode: 'free', section: 'swap' }, (t) => 1.9 * GiB - 0.2 * GiB * noise(`${host.host}swap`, t / 9));
+  add('system.swap.size[,pfree]', 'Swap: free, share', '%', 'float', { mode: 'pfree', section: 'swap' }, (t) => 95 - 10 * noise(`${host.host}swap`, t / 9));
+  add('system.swap.in', 'Pages read from swap', '', 'unsigned', { section: 'swap', type: 'counter' }, (t, seed) => 40 * spike(seed, t));
+  add('system.swap.out', 'Pages written to swap', '', 'unsigned', { section: 'swap', type: 'counter' }, (t, seed) => 30 * spike(seed, t));
+  for (const mount of host.mounts) {
+    const labels = (mode) => ({ fsname: mount, fstype: 'ext4', mode, section: 'filesystem' });
+    const size = (40 + (hash(mount) % 400)) * GiB;
+    const share = (t) => 35 + (hash(mount + host.host) % 50) + 2 * noise(mount + host.host, t / 20);
+    add(`vfs.fs.size[${mount},total]`, `${mount}: size`, 'B', 'unsigned', labels('total'), () => size, { interval: 60_000 });
+    add(`vfs.fs.size[${mount},free]`, `${mount}: free`, 'B', 'unsigned', labels('free'), (t) => size * (1 - share(t) / 100));
+    add(`vfs.fs.size[${mount},used]`, `${mount}: used`, 'B', 'unsigned', labels('used'), (t) => (size * share(t)) / 100);
+    add(`vfs.fs.size[${mount},pused]`, `${mount}: used, share`, '%', 'float', labels('pused'), share);
+    add(`vfs.fs.inode[${mount},pfree]`, `${mount}: free inodes, share`, '%', 'float', labels('pfree'), (t, seed) => 95 - 3 * noise(seed, t / 20));
+  }
+  for (const devname of host.disks) {
+    const labels = (mode, type) => ({ devname, section: 'disk', ...(mode ? { mode } : {}), ...(type ? { type } : {}) });
+    for (const [way, word, scale] of [['read', 'read', 4e6], ['write', 'written', 9e6]]) {
+      add(`vfs.dev.${way}[${devname},bytes]`, `${devname}: bytes ${word}`, 'B', 'unsigned', labels('bytes', 'counter'), (t, seed) => scale * noise(seed, t) * noise(seed, t / 3) + scale * 9 * spike(seed, t));
+      add(`vfs.dev.${way}[${devname},operations]`, `${devname}: operations, ${way}`, '', 'unsigned', labels('operations', 'counter'), (t, seed) => 200 * noise(seed, t));
+      add(`vfs.dev.${way}.await[${devname}]`, `${devname}: time per ${way}`, 's', 'float', labels(), (t, seed) => 0.0004 + 0.002 * noise(seed, t) + 0.03 * spike(seed, t));
+    }
+    add(`vfs.dev.util[${devname}]`, `${devname}: busy`, '%', 'float', labels(), (t, seed) => Math.min(100, 20 * noise(seed, t) + 60 * spike(seed, t)));
+    add(`vfs.dev.queue[${devname}]`, `${devname}: requests under way`, '', 'float', labels(), (t, seed) => 3 * noise(seed, t) * noise(seed, t));
+  }
+  for (const ifname of host.nets) {
+    const labels = (mode) => ({ ifname, mode, section: 'network', type: 'counter' });
+    const size = ifname === 'lo' ? 2e5 : 6e6;
+    for (const [way, word] of [['in', 'received'], ['out', 'sent']]) {
+      add(`net.if.${way}[${ifname}]`, `${ifname}: bytes ${word}`, 'B', 'unsigned', labels('bytes'), (t, seed) => size * noise(seed, t) + size * 4 * spike(seed, t, 70_000));
+      add(`net.if.${way}[${ifname},packets]`, `${ifname}: packets, ${word}`, '', 'unsigned', labels('packets'), (t, seed) => (size / 800) * noise(seed, t));
+      if (ifname === 'lo') continue;
+      add(`net.if.${way}[${ifname},errors]`, `${ifname}: errors, ${word}`, '', 'unsigned', labels('errors'), () => 0);
+      add(`net.if.${way}[${ifname},dropped]`, `${ifname}: dropped, ${word}`, '', 'unsigned', labels('dropped'), (t, seed) => (spike(seed, t) > 0.7 ? 3 : 0));
+    }
+  }
+  add('proc.num[]', 'Processes', '', 'unsigned', { section: 'process' }, (t, seed) => 230 + 60 * noise(seed, t / 3));
+  add('system.procs[running]', 'Processes running', '', 'unsigned', { mode: 'running', section: 'process' }, (t, seed) => 1 + 6 * noise(seed, t));
+  add('system.procs[blocked]', 'Processes waiting for I/O', '', 'unsigned', { mode: 'blocked', section: 'process' }, (t, seed) => 3 * spike(seed, t));
+  add('system.procs[forks]', 'Processes started', '', 'unsigned', { mode: 'forks', section: 'process', type: 'counter' }, (t, seed) => 14 * noise(seed, t));
+  add('proc.num[,,zomb]', 'Processes that nobody has waited for', '', 'unsigned', { mode: 'zomb', section: 'process' }, () => 0, { interval: 60_000 });
+  add('kernel.maxproc', 'Processes, limit', '', 'unsigned', { section: 'process' }, () => 4_194_304, { interval: 60_000 });
   for (const resource of ['cpu', 'memory', 'io']) {
     for (const kind of resource === 'cpu' ? ['some'] : ['some', 'full']) {
-      add(`system.pressure[${resource},${kind}]`, `Pressure ${resource} ${kind}`, '%', 'float', { resource, kind }, (t, seed) => 3 * noise(seed, t) * noise(seed, t) + 20 * spike(resource + host.host, t) * (kind === 'full' ? 0.4 : 1));
+      const labels = (mode, type) => ({ resource, kind, mode, section: 'pressure', ...(type ? { type } : {}) });
+      const stall = (t, seed) => 3 * noise(seed, t) * noise(seed, t) + 20 * spike(resource + host.host, t) * (kind === 'full' ? 0.4 : 1);
+      add(`system.pressure[${resource},${kind},avg10]`, `${kind} work waits for ${resource}, 10 s mean`, '%', 'float', labels('avg10'), stall);
+      add(`system.pressure[${resource},${kind},total]`, `${kind} work waits for ${resource}, total time`, 's', 'float', labels('total', 'counter'), (t, seed) => stall(t, seed) / 100);
     }
   }
-  add('system.uptime', 'Uptime', 'uptime', 'unsigned', null, (t) => Math.floor(1_000_000 + (hash(host.host) % 5_000_000) + ((t / 1000) % 1e8) - 8e7 + 8e7 - ((t / 1000) % 1e8)), { interval: 30_000 });
-  add('system.uname', 'System', '', 'char', null, () => 'Linux 6.1.0-28-amd64 x86_64', { interval: 3_600_000, configured: true });
-  add('system.sw.packages.updates', 'Updates waiting', '', 'text', null, () => 'openssl 3.0.15-1, libc6 2.36-9+deb12u9', { interval: 3_600_000, configured: true });
-  add('agent.version', 'Agent version', '', 'char', null, () => '0.1.0', { interval: 60_000 });
+  const system = (key, name, type, value, more = {}) => add(key, name, more.units ?? '', type, { section: more.section ?? 'system' }, value, more);
+  system('agent.ping', 'Agent answers', 'unsigned', () => 1);
+  system('system.uptime', 'Uptime', 'unsigned', (t) => (t - 1.79e12) / 1000 + (hash(host.host) % 5e6), { units: 'uptime' });
+  system('system.localtime', 'Clock', 'unsigned', (t) => t / 1000, { units: 'unixtime' });
+  system('system.users.num', 'Users logged in', 'unsigned', () => 2, { interval: 60_000 });
+  system('kernel.openfiles', 'Open files', 'unsigned', (t, seed) => 4000 + 900 * noise(seed, t / 2));
+  system('kernel.maxfiles', 'Open files, limit', 'unsigned', () => 9.2e18, { interval: 60_000 });
+  system('system.boottime', 'Started at', 'unsigned', () => 1.79e9 - (hash(host.host) % 5e6), { units: 'unixtime', interval: 60_000 });
+  system('system.uname', 'Kernel and machine', 'char', () => 'Linux 6.1.0-28-amd64 #1 SMP PREEMPT_DYNAMIC x86_64', { interval: 3_600_000 });
+  system('system.hostname', 'Host name', 'char', () => host.host, { interval: 3_600_000 });
+  system('system.sw.os[name]', 'Operating system', 'char', () => 'Debian GNU/Linux 12 (bookworm)', { interval: 3_600_000 });
+  system('agent.version', 'Agent: version', 'char', () => '0.1.0', { section: 'agent', interval: 60_000 });
+  system('agent.cpu.util', 'Agent: CPU use of its process, of one core', 'float', (t, seed) => 0.6 + 0.5 * noise(seed, t), { section: 'agent', units: '%' });
+  system('agent.memory', 'Agent: memory of its process', 'unsigned', (t, seed) => 2.1e7 + 1e6 * noise(seed, t / 3), { section: 'agent', units: 'B' });
+  system('agent.buffer[rows]', 'Agent: values that wait for the server', 'unsigned', (t, seed) => 200 * noise(seed, t), { section: 'agent' });
   if (host.host.startsWith('db') || host.host === 'local') {
     for (const kind of ['insert', 'query', 'update', 'delete', 'getmore', 'command']) add(`mongodb.opcounters[${kind}]`, `Operations: ${kind}`, 'ops', 'unsigned', { type: 'counter' }, (t, seed) => (hash(kind) % 900) * noise(seed, t), { configured: true });
     add('mongodb.connections[current]', 'Connections', '', 'unsigned', null, (t, seed) => Math.round(80 + 40 * noise(seed, t / 2)), { configured: true });
@@ -159,11 +204,11 @@ function triggersOf(host) {
     changed_at: null,
   });
   return [
-    make('CPU is busy for 5 minutes', 'warning', `avg(/${host.host}/system.cpu.util,5m)>90`),
-    make('Memory is nearly used up', 'average', `min(/${host.host}/vm.memory.util,5m)>95`),
+    make('CPU is busy for 5 minutes', 'warning', `avg(/${host.host}/system.cpu.util[all,used,last],5m)>90`),
+    make('Memory is nearly used up', 'average', `max(/${host.host}/vm.memory.size[pavailable],5m)<5`),
     make('Disk / fills up', 'high', `last(/${host.host}/vfs.fs.size[/,pused])>90`),
-    make('Agent is silent', 'high', `nodata(/${host.host}/system.cpu.util,1m)=1`),
-    make('Traffic on eth0 is unusual', 'information', `avg(/${host.host}/net.if.in[eth0,bytes],1m)>5M`),
+    make('Agent is silent', 'high', `nodata(/${host.host}/agent.ping,1m)=1`),
+    make('Traffic on eth0 is unusual', 'information', `avg(/${host.host}/net.if.in[eth0],1m)>5M`),
     make('Data folder will be full within a day', 'disaster', `last(/${host.host}/vfs.fs.size[/,pused])>97`),
   ];
 }

@@ -36,7 +36,7 @@ const valueAt = (item, t) => (inGap(item, t) || t < oldest || hostById.get(item.
 
 function textOf(item, t) {
   const value = item.value(t);
-  if (item.counter) return String(Math.round(value * 40 + ((t - 1.7e12) / 1000) * 2e6));
+  if (item.counter) return String(Math.round(((t - 1.7e12) / 1000) * 2e6 + value));
   if (item.value_type === 'float') return String(Math.round(value * 1e4) / 1e4);
   return item.value_type === 'unsigned' ? String(Math.round(value)) : String(value);
 }
@@ -100,21 +100,24 @@ function chart(query) {
   const raw = (Number(query.get('to')) - Number(query.get('from'))) / 1000 <= points;
   const step = raw ? 1000 : Math.ceil((Number(query.get('to')) - Number(query.get('from'))) / points / 1000) * 1000;
   const series = ids.map((id) => itemById.get(id)).filter(Boolean).map((item) => {
+    // Slow items are given as they are where fast ones are gathered.
+    const own = raw || item.interval_ms > step;
+    const every = own ? item.interval_ms : step;
     const at = [];
     const avg = [];
     const min = [];
     const max = [];
-    for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
-      if (raw && valueAt(item, t) === null) continue;
+    for (let t = Math.ceil(from / every) * every; t <= to; t += every) {
+      if (own && valueAt(item, t) === null) continue;
       at.push(t);
-      const samples = raw ? [valueAt(item, t)] : [0.1, 0.3, 0.5, 0.7, 0.9].map((part) => valueAt(item, t + Math.round((part * step) / 1000) * 1000));
+      const samples = own ? [valueAt(item, t)] : [0.1, 0.3, 0.5, 0.7, 0.9].map((part) => valueAt(item, t + Math.round((part * step) / 1000) * 1000));
       const known = samples.filter((v) => v !== null);
       avg.push(known.length === 0 ? null : known.reduce((a, b) => a + b, 0) / known.length);
       min.push(known.length === 0 ? null : Math.min(...known));
       max.push(known.length === 0 ? null : Math.max(...known));
     }
     const units = item.counter ? `${item.units}/s` : item.units;
-    return { id: item.id, host: item.host, key: item.key, name: item.name, units, labels: item.labels, value_type: item.value_type, source: to - from > 86_400_000 * 8 ? 'trends' : 'history', at, avg, ...(raw ? {} : { min, max }) };
+    return { id: item.id, host: item.host, key: item.key, name: item.name, units, labels: item.labels, value_type: item.value_type, source: to - from > 86_400_000 * 8 ? 'trends' : 'history', at, avg, ...(own ? {} : { min, max }) };
   });
   return { from, to, step_ms: step, series };
 }
@@ -228,7 +231,7 @@ function stream(request, response, query) {
 
 function tick() {
   const t = Math.floor(Date.now() / 1000) * 1000;
-  for (const item of data.items) if (item.counter) counters.set(item.id, (counters.get(item.id) ?? 9_007_199_254_740_000n) + BigInt(Math.max(0, Math.round(item.value(t)))));
+  for (const item of data.items) if (item.counter && item.value_type === 'unsigned') counters.set(item.id, (counters.get(item.id) ?? 9_007_199_254_740_000n) + BigInt(Math.max(0, Math.round(item.value(t)))));
   const state = overview();
   for (const listener of listeners) {
     const fresh = listener.items.filter((i) => t % i.interval_ms === 0 && i.state === 'ok' && valueAt(i, t) !== null);

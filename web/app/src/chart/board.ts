@@ -3,7 +3,7 @@
 
 import { ApiError, getChart } from '../api/client.ts';
 import type { LiveValue } from '../api/types.ts';
-import type { ChartSpec } from '../item/sections.ts';
+import type { ChartSpec, Source } from '../item/sections.ts';
 import { parseNumber } from '../item/reading.ts';
 import { groupBy } from '../part/group.ts';
 import { live, missed, serverNow } from '../state/live.ts';
@@ -23,6 +23,8 @@ export class Panel {
   loadedFor = '';
   /** Unit as the server gives it, which for counters is the rate's. */
   units: string;
+  /** All items of the chart, in the order of buffers. */
+  readonly sources: Source[];
   onDraw: () => void = () => {};
   onStatus: () => void = () => {};
 
@@ -31,6 +33,7 @@ export class Panel {
     readonly section: string,
   ) {
     this.units = spec.units;
+    this.sources = spec.series.flatMap((series) => series.sources);
   }
 }
 
@@ -138,18 +141,18 @@ export class Board {
     const key = this.key();
     const { from, to } = windowNow();
     const points = Math.min(MAX_POINTS, Math.max(...panels.map((panel) => Math.ceil(panel.width))));
-    const items = [...new Set(panels.flatMap((panel) => panel.spec.series.map((series) => series.item)))];
+    const items = [...new Set(panels.flatMap((panel) => panel.sources.map((source) => source.item)))];
     const signal = this.abort.signal;
     try {
       const answer = await getChart(items, from, to, points, signal);
       const byId = new Map(answer.series.map((series) => [series.id, series]));
       for (const panel of panels) {
-        panel.buffers = panel.spec.series.map(({ item, interval }) => {
+        panel.buffers = panel.sources.map(({ item, interval }) => {
           const series = byId.get(item) ?? null;
           // Two panels may show the same item; each appends live values to columns of its own.
           return new Buffer(series === null ? null : copyColumns(series), answer.step_ms, interval);
         });
-        panel.units = byId.get(panel.spec.series[0]?.item)?.units || panel.spec.units;
+        panel.units = byId.get(panel.sources[0]?.item ?? '')?.units || panel.spec.units;
         panel.loadedFor = key;
         setStatus(panel, 'ready');
         panel.onDraw();
@@ -171,9 +174,9 @@ export class Board {
   }
 
   private append(panel: Panel, news: Map<string, LiveValue[]>): void {
-    panel.spec.series.forEach((series, n) => {
-      for (const [, at, text] of news.get(series.item) ?? []) {
-        if (this.counters.has(series.item)) {
+    panel.sources.forEach(({ item }, n) => {
+      for (const [, at, text] of news.get(item) ?? []) {
+        if (this.counters.has(item)) {
           panel.buffers[n].pushCounter(at, text);
           continue;
         }
@@ -221,7 +224,7 @@ function batches(panels: Panel[]): Panel[][] {
   let batch: Panel[] = [];
   let items = 0;
   for (const panel of panels) {
-    const count = panel.spec.series.length;
+    const count = panel.sources.length;
     if (batch.length > 0 && items + count > MAX_ITEMS_PER_CALL) {
       all.push(batch);
       batch = [];

@@ -11,8 +11,9 @@ import { useCell } from '../state/cell.ts';
 import { serverNow } from '../state/live.ts';
 import { paletteVersion, readPalette } from '../state/theme.ts';
 import { zoomBack, zoomTo } from '../state/window.ts';
+import { clockTime } from '../time/clock.ts';
 import { type Board, Panel } from './board.ts';
-import { Legend, type LegendHandle } from './legend.tsx';
+import { Legend, type LegendHandle, readAt } from './legend.tsx';
 import { placeMarks } from './marks.ts';
 import { Plot } from './plot.ts';
 import { prepare, type Prepared } from './prepare.ts';
@@ -24,18 +25,19 @@ interface Props {
   section: string;
   height: number;
   marks?: Problem[];
-  /** Shown in large type beside the title: the newest value of a chart with one or two lines. */
-  figure?: boolean;
 }
 
 // Charts are read a little before they come into view.
 const AHEAD = '160px 0px';
+const NO_MARKS: Problem[] = [];
 const NOTHING: Prepared = { at: [], lines: [], band: false };
 
-export function Chart({ board, spec, section, height, marks = [], figure = false }: Props) {
+export function Chart({ board, spec, section, height, marks = NO_MARKS }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const marksPlace = useRef<HTMLDivElement>(null);
   const legend = useRef<LegendHandle>(null);
+  const single = useRef<HTMLElement>(null);
+  const when = useRef<HTMLTimeElement>(null);
   const plot = useRef<Plot | null>(null);
   const panel = useMemo(() => new Panel(spec, section), [spec, section]);
   const [, render] = useState(0);
@@ -50,14 +52,19 @@ export function Chart({ board, spec, section, height, marks = [], figure = false
     const own = new Plot(element, spec, panel.units, readPalette(), {
       onZoom: zoomTo,
       onBack: zoomBack,
-      onCursor: (index, focused) => legend.current?.show(own.prepared, panel.units, index, focused),
+      onCursor: (index, focused) => {
+        const reading = { prepared: own.prepared, units: panel.units, index, focused };
+        legend.current?.show(reading);
+        if (single.current !== null) single.current.textContent = readAt(reading, 0);
+        if (when.current !== null) when.current.textContent = index === null ? '' : clockTime(own.prepared?.at[index] ?? 0);
+      },
     });
     plot.current = own;
     panel.onDraw = () => {
       const width = element.clientWidth;
       if (width === 0) return;
       panel.width = width;
-      const columns = prepare(panel.buffers, { stack: spec.stack, mirror: spec.series.map((series) => series.mirror) });
+      const columns = prepare(panel.buffers, spec);
       own.draw(columns, board.window(), { width, height }, panel.units);
       placeMarks(marksPlace.current!, own, latest.current.marks, board.window(), width);
       if (latest.current.asTable) setPrepared(columns);
@@ -101,7 +108,8 @@ export function Chart({ board, spec, section, height, marks = [], figure = false
     >
       <figcaption>
         <span class="chart-title">{spec.title}</span>
-        <Legend handle={legend} spec={spec} figure={figure} />
+        <time class="chart-when" ref={when} />
+        {spec.series.length === 1 && <b class="chart-value" ref={single} />}
         <button class="quiet chart-button" type="button" aria-pressed={asTable} title={asTable ? 'Show the chart' : 'Show as a table'} onClick={() => setAsTable(!asTable)}>
           <Icon name={asTable ? 'chart' : 'table'} />
           <span class="unseen">{asTable ? 'Show the chart' : 'Show as a table'}</span>
@@ -120,6 +128,7 @@ export function Chart({ board, spec, section, height, marks = [], figure = false
         )}
         {empty && <div class="chart-over muted">No values in this range</div>}
       </div>
+      {spec.series.length > 1 && !asTable && <Legend handle={legend} spec={spec} />}
       {asTable && <ChartTable spec={spec} units={panel.units} prepared={prepared} />}
     </figure>
   );
@@ -127,8 +136,9 @@ export function Chart({ board, spec, section, height, marks = [], figure = false
 
 // describe is the text summary of a chart, for those who do not see it.
 function describe(spec: ChartSpec, panel: Panel): string {
+  const lines = panel.loadedFor === '' ? [] : prepare(panel.buffers, { ...spec, stack: false }).lines;
   const parts = spec.series.slice(0, 8).map((series, n) => {
-    const values = (panel.buffers[n]?.avg ?? []).filter((value): value is number => typeof value === 'number');
+    const values = (lines[n]?.values ?? []).filter((value): value is number => typeof value === 'number');
     if (values.length === 0) return `${series.name}: no values`;
     let low = Infinity;
     let high = -Infinity;

@@ -18,6 +18,7 @@ export interface PlotEvents {
 /** More lines than this are grey until one is hovered. */
 export const CROWD = 8;
 const AXIS_WIDTH = 46;
+const STACK_FILL = 0.75;
 const UNIT_HEIGHT = 18;
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
@@ -128,10 +129,11 @@ export class Plot {
 
   private lineSeries(lines: number): uPlot.Series[] {
     return this.spec.series.map((_series, n) => ({
-      width: this.spec.stack ? 1 : 1.5,
+      // Parts of a stack have no outline: it would hide the thin ones.
+      width: this.spec.stack ? 0 : 1.5,
       stroke: () => this.colour(n),
-      fill: this.spec.stack ? () => veil(this.colour(n), 0.5) : lines === 1 ? () => veil(this.colour(n), 0.08) : undefined,
-      points: { show: (u: uPlot, _at: number, first: number, last: number) => last - first < u.over.clientWidth / 24, size: 4, stroke: () => this.colour(n), fill: () => this.colour(n) },
+      fill: this.spec.stack ? () => veil(this.colour(n), STACK_FILL) : lines === 1 ? () => veil(this.colour(n), 0.08) : undefined,
+      points: this.spec.stack ? { show: false } : { show: (u: uPlot, _at: number, first: number, last: number) => last - first < u.over.clientWidth / 24, size: 4, stroke: () => this.colour(n), fill: () => this.colour(n) },
     }));
   }
 
@@ -141,7 +143,7 @@ export class Plot {
 
   private bands(lines: number, band: boolean): uPlot.Band[] {
     if (this.spec.stack) {
-      return Array.from({ length: Math.max(0, lines - 1) }, (_, n) => ({ series: [n + 2, n + 1] as [number, number], fill: () => veil(this.colour(n + 1), 0.5) }));
+      return Array.from({ length: Math.max(0, lines - 1) }, (_, n) => ({ series: [n + 2, n + 1] as [number, number], fill: () => veil(this.colour(n + 1), STACK_FILL) }));
     }
     if (!band) return [];
     return Array.from({ length: lines }, (_, n) => ({ series: [1 + 2 * n, 2 + 2 * n] as [number, number], fill: () => veil(this.colour(n), 0.18) }));

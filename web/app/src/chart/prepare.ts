@@ -18,38 +18,61 @@ export interface Prepared {
   band: boolean;
 }
 
-interface Shape {
+/** What prepare has to know of a chart's lines. */
+export interface Shape {
   stack: boolean;
-  mirror: boolean[];
+  series: { sources: unknown[]; mirror: boolean; from?: number }[];
 }
 
-/** prepare lays the buffers of a chart side by side. */
+/** prepare lays the buffers of a chart side by side; they come in the order of the sources of its lines. */
 export function prepare(buffers: Buffer[], shape: Shape): Prepared {
   const grid = gridOf(buffers);
   const at = grid === 0 ? (buffers[0]?.at ?? []) : union(buffers, grid);
-  const place = grid === 0 ? (column: Cellular[]): Cellular[] => column : null;
   const index = grid === 0 ? null : new Map(at.map((t, i) => [t, i]));
-  const lines = buffers.map((buffer, n) => {
-    const spread = (column: Cellular[]): Cellular[] => place?.(column) ?? scatter(buffer.at, column, grid, index!, at.length);
-    const values = spread(buffer.avg);
-    const sign = shape.mirror[n] ? -1 : 1;
-    return {
-      values,
-      drawn: sign === 1 ? values : flip(values),
-      min: buffer.min === null ? null : signed(spread(sign === 1 ? buffer.min : buffer.max!), sign),
-      max: buffer.max === null ? null : signed(spread(sign === 1 ? buffer.max : buffer.min!), sign),
-    };
+  const spread = (buffer: Buffer, column: Cellular[]): Cellular[] => (index === null ? column : scatter(buffer.at, column, grid, index, at.length));
+  let first = 0;
+  const lines = shape.series.map((series) => {
+    const own = buffers.slice(first, first + series.sources.length);
+    first += series.sources.length;
+    return own.length === 1 ? lineOf(own[0], series, spread) : sumOf(own, series, spread, at);
   });
   if (shape.stack) stackUp(at, lines, buffers);
   return { at, lines, band: !shape.stack && lines.length <= 8 && lines.some((line) => line.min !== null) };
 }
 
-function signed(column: Cellular[], sign: number): Cellular[] {
-  return sign === 1 ? column : flip(column);
+type Spread = (buffer: Buffer, column: Cellular[]) => Cellular[];
+
+function lineOf(buffer: Buffer, series: Shape['series'][number], spread: Spread): Line {
+  const { from, mirror } = series;
+  const turned = (column: Cellular[]): Cellular[] => (from === undefined ? column : flip(column, from));
+  const values = turned(spread(buffer, buffer.avg));
+  const [low, high] = from === undefined ? [buffer.min, buffer.max] : [buffer.max, buffer.min];
+  const [down, up] = mirror ? [high, low] : [low, high];
+  return {
+    values,
+    drawn: signed(values, mirror),
+    min: down === null ? null : signed(turned(spread(buffer, down)), mirror),
+    max: up === null ? null : signed(turned(spread(buffer, up)), mirror),
+  };
 }
 
-function flip(column: Cellular[]): Cellular[] {
-  return column.map((value) => (value === null || value === undefined ? value : -value));
+// The extremes of a sum are not the sum of the extremes, so a sum has no band.
+function sumOf(own: Buffer[], series: Shape['series'][number], spread: Spread, at: number[]): Line {
+  const parts = own.map((buffer) => held(at, spread(buffer, buffer.avg), buffer));
+  const values = at.map((_t, i) => {
+    let sum: number | null = null;
+    for (const part of parts) if (part[i] !== null) sum = (sum ?? 0) + part[i];
+    return sum;
+  });
+  return { values, drawn: signed(values, series.mirror), min: null, max: null };
+}
+
+function signed(column: Cellular[], mirror: boolean): Cellular[] {
+  return mirror ? flip(column, 0) : column;
+}
+
+function flip(column: Cellular[], from: number): Cellular[] {
+  return column.map((value) => (value === null || value === undefined ? value : from - value));
 }
 
 // gridOf is 0 when all lines have the same instants, else the width of the common grid in milliseconds.
@@ -91,26 +114,27 @@ function scatter(from: number[], column: Cellular[], grid: number, index: Map<nu
   return out;
 }
 
-// stackUp turns values into running sums. A part without a value at an instant counts with its last one for a short
-// while and with nothing after that; where no part has a value there is a gap.
+// held gives each instant a value: a part without one counts with its last one for a short while, then with none.
+function held(at: number[], values: Cellular[], buffer: Buffer): (number | null)[] {
+  const patience = Math.min(buffer.silence, 120_000);
+  let last: number | null = null;
+  let lastAt = -Infinity;
+  return values.map((value, i) => {
+    if (value === null) last = null;
+    else if (value !== undefined) {
+      last = value;
+      lastAt = at[i];
+    }
+    return last !== null && at[i] - lastAt <= patience ? last : null;
+  });
+}
+
+// stackUp turns values into running sums; where no part has a value there is a gap.
 function stackUp(at: number[], lines: Line[], buffers: Buffer[]): void {
   const sums = new Float64Array(at.length);
   const known = new Uint8Array(at.length);
-  const parts = lines.map((line, n) => {
-    const patience = Math.min(buffers[n].silence, 120_000);
-    let last: number | null = null;
-    let lastAt = -Infinity;
-    return line.values.map((value, i) => {
-      if (value === null) last = null;
-      else if (value !== undefined) {
-        last = value;
-        lastAt = at[i];
-      }
-      const part = last !== null && at[i] - lastAt <= patience ? last : null;
-      if (part !== null) known[i] = 1;
-      return part;
-    });
-  });
+  const parts = lines.map((line, n) => held(at, line.values, buffers[n]));
+  for (const part of parts) for (let i = 0; i < part.length; i++) if (part[i] !== null) known[i] = 1;
   lines.forEach((line, n) => {
     line.drawn = parts[n].map((part, i) => {
       sums[i] += part ?? 0;

@@ -16,8 +16,8 @@ export function ChartTable({ spec, units, prepared }: { spec: ChartSpec; units: 
         <thead>
           <tr>
             <th scope="col">Time</th>
-            {spec.series.map((series) => (
-              <th scope="col" class="number" key={series.item}>
+            {spec.series.map((series, n) => (
+              <th scope="col" class="number" key={n}>
                 {series.name}
               </th>
             ))}

@@ -14,17 +14,27 @@ export function niceTop(value: number, binary: boolean): number {
   return binary && size > 800 ? unit * 1024 : top;
 }
 
-/** ticksBetween gives about count round marks from low to high. */
+const STEPS = [1, 1.5, 2, 2.5, 3, 4, 5, 7.5];
+
+/**
+ * ticksBetween gives about count round marks from low to high, one of them at the outer end of the longer side, so
+ * that the height of a chart can be read off.
+ */
 export function ticksBetween(low: number, high: number, count: number, binary: boolean): number[] {
-  const span = high - low;
-  if (!(span > 0)) return [low];
-  const unit = binary ? 1024 ** Math.max(0, Math.floor(Math.log2(Math.max(Math.abs(low), Math.abs(high))) / 10)) : 1;
-  const raw = span / unit / count;
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = ([1, 2, 2.5, 5, 10].find((n) => n * power >= raw * 0.999_999) ?? 10) * power * unit;
+  const reach = Math.max(Math.abs(low), Math.abs(high));
+  if (!(high > low) || reach === 0) return [low];
+  const unit = binary ? 1024 ** Math.max(0, Math.floor(Math.log2(reach) / 10)) : 1;
+  const wanted = Math.max(1, Math.round((count * reach) / (high - low)));
+  const parts = [wanted, wanted + 1, wanted - 1, wanted + 2, 2, 1].find((n) => n > 0 && isRound(reach / n / unit)) ?? wanted;
+  const step = reach / parts;
   const ticks: number[] = [];
   for (let n = Math.ceil(low / step - 1e-9); n * step <= high + step * 1e-9 && ticks.length < 20; n++) ticks.push(n * step);
   return ticks;
+}
+
+function isRound(value: number): boolean {
+  const lead = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
+  return STEPS.some((step) => Math.abs(lead - step) < 1e-6);
 }
 
 /**

@@ -47,6 +47,7 @@ export function scaleFor(max: number, rawUnits: string): Scale {
   const size = Math.abs(max);
   if (literal || PLAIN.has(units) || !Number.isFinite(size)) return { factor: 1, unit: units };
   if (units === 's') return secondsScale(size);
+  if (units === 's/s') return { ...secondsScale(size), unit: `${secondsScale(size).unit}/s` };
   if (isBinary(units)) return prefixed(size, 1024, IEC, units);
   if (units === '' || !/^(B|bit|Hz|W|V|A)/.test(units)) {
     // Counts stay whole as long as four digits can hold them.

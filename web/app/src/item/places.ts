@@ -73,29 +73,39 @@ const RULES: [RegExp, (facts: Facts) => Placed][] = [
   [/^net\.if\./, network],
   [/^net\.(tcp|udp|sock|stat)/, ({ key, item }) => ({ ...single('Network', key.name, title(key.name), 90), name: key.params.filter(Boolean).join(' ') || item.name })],
   [/pressure|(^|\.)psi(\.|$)/, pressure],
-  [/^(proc|kernel)\./, processes],
+  [/^(proc|kernel|system\.procs)(\.|$)/, processes],
   [/^mongo(db)?\./i, (facts) => ({ ...generic(facts), section: 'MongoDB' })],
-  [/^agent\.|^zabbix\[/, ({ key, item }) => (/ping|version|hostname|variant/.test(key.name) ? { section: 'Agent', fact: true } : single('Agent', key.name, item.name, 0))],
+  [/^agent\./, agent],
   [/^system\.(uptime|boottime|localtime|hostname|uname|sw\.|hw\.)/, () => ({ section: 'System', fact: true })],
   [/^system\./, ({ key, item }) => single('System', key.name, item.name, 0)],
 ];
+
+function agent({ key, item }: Facts): Placed {
+  if (/ping|version|hostname|variant/.test(key.name)) return { section: 'Agent', fact: true };
+  const heading = item.name.replace(/^Agent: /, '');
+  return single('Agent', item.key, heading.charAt(0).toUpperCase() + heading.slice(1), 0);
+}
 
 function single(section: string, chart: string, heading: string, order: number): Place {
   return { section, chart, title: heading, name: heading, order };
 }
 
-function cpuUtil({ get }: Facts): Place {
+const CPU_MODES = ['user', 'system', 'nice', 'iowait', 'irq', 'interrupt', 'softirq', 'steal'];
+
+function cpuUtil({ item, get }: Facts): Placed {
   const cpu = get(0, 'cpu');
-  const mode = get(1, 'mode', 'type');
+  const mode = get(1, 'mode');
+  const total = mode === '' || mode === 'util' || mode === 'used';
+  const part = CPU_MODES.includes(mode);
   if (cpu !== '' && cpu !== 'all') {
-    // All cores of one mode are one chart; the plain "how busy" is the first of them.
-    const by = mode === '' || mode === 'util' ? '' : ` · ${mode}`;
-    return { section: 'CPU', chart: `cores${by}`, title: `Cores${by}`, name: `core ${cpu}`, order: by === '' ? 10 : 20, top: 100 };
+    if (total) return { section: 'CPU', chart: 'cores', title: 'Cores', name: `core ${cpu}`, order: 10, top: 10 };
+    if (part) return { section: 'CPU', chart: `core-${cpu}`, title: `Core ${cpu} by mode`, name: mode, order: 50, stack: true, top: 10 };
+    return { section: 'CPU', chart: `cores-${mode}`, title: `Cores, ${mode}`, name: `core ${cpu}`, order: 60, top: 10 };
   }
-  if (mode === '' || mode === 'util') return { section: 'CPU', chart: 'total', title: 'CPU used', name: 'used', order: 2, top: 10 };
-  // Idle is what is left; drawn, it would only be the space above the others.
-  if (mode === 'idle') return { section: 'CPU', chart: 'idle', title: 'CPU idle', name: 'idle', order: 45 };
-  return { section: 'CPU', chart: 'modes', title: 'CPU by mode', name: mode, order: 0, stack: true, top: 10 };
+  if (total) return { section: 'CPU', chart: 'total', title: 'CPU used', name: 'used', order: 2, top: 10 };
+  if (part) return { section: 'CPU', chart: 'modes', title: 'CPU by mode', name: mode, order: 0, stack: true, top: 10 };
+  // Idle is what is left above the others, and the time of guests is a part of user.
+  return { section: 'CPU', chart: mode, title: `CPU, ${mode || item.name}`, name: mode, order: 45, top: 10 };
 }
 
 function cpuLoad({ item, get }: Facts): Place {
@@ -157,9 +167,10 @@ function fileSystem({ key, item, get }: Facts): Placed {
 }
 
 function disk({ key, item, get }: Facts): Placed {
-  const device = get(0, 'device', 'devname', 'disk').replace(/^\/dev\//, '');
+  const device = get(0, 'devname', 'device', 'disk').replace(/^\/dev\//, '');
   const what = key.name.slice('vfs.dev.'.length);
   if (what === 'discovery') return { section: 'Disks', fact: true };
+  if (what === 'queue') return { section: 'Disks', chart: 'dev-queue', title: 'Disks, requests under way', name: device, order: 9 };
   if (/util|busy/.test(what)) return { section: 'Disks', chart: 'dev-busy', title: 'Disks, busy', name: device, order: 8, top: 100 };
   const direction = /write/.test(what) ? 'write' : /read/.test(what) ? 'read' : '';
   if (direction === '') return { ...single('Disks', what, title(what), 30), name: device };
@@ -175,7 +186,7 @@ function disk({ key, item, get }: Facts): Placed {
 }
 
 function network({ key, item, get }: Facts): Placed {
-  const iface = get(0, 'interface', 'ifname', 'device');
+  const iface = get(0, 'ifname', 'interface', 'device');
   const what = key.name.slice('net.if.'.length);
   if (what === 'discovery' || what === 'list') return { section: 'Network', fact: true };
   const inward = /^in/.test(what);
@@ -205,21 +216,34 @@ function flow(item: Item, mode: string): string {
 function pressure({ key, item, get }: Facts): Place {
   const all = [...key.name.split('.'), ...key.params, item.labels?.resource ?? ''];
   const resource = all.find((word) => /^(cpu|memory|io|irq)$/.test(word)) ?? get(0, 'resource');
-  const kind = all.find((word) => word === 'some' || word === 'full') ?? (item.labels?.kind || 'some');
+  const kind = all.find((word) => word === 'some' || word === 'full') ?? 'some';
   const span = all.find((word) => /^avg\d+$/.test(word)) ?? '';
-  const order = ['cpu', 'io', 'memory'].indexOf(resource);
+  const total = all.includes('total');
+  const order = ['cpu', 'io', 'memory'].indexOf(resource) + (total ? 0 : 10);
   const heading = resource === 'cpu' ? 'CPU' : resource === 'io' ? 'I/O' : title(resource);
-  return { section: 'Pressure', chart: resource, title: `${heading}, time stalled`, name: span === '' ? kind : `${kind} ${span}`, order };
+  return {
+    section: 'Pressure',
+    chart: `${resource}-${total ? 'total' : span}`,
+    title: total ? `${heading}, time stalled` : `${heading}, share of time stalled${span === '' ? '' : `, mean of ${span.slice(3)} s`}`,
+    name: kind,
+    order,
+  };
 }
 
 function processes({ key, item, get }: Facts): Placed {
   if (key.name === 'kernel.maxfiles' || key.name === 'kernel.maxproc') return { section: 'Processes', fact: true };
+  if (key.name === 'system.procs') {
+    const mode = get(0, 'mode');
+    return mode === 'forks'
+      ? { section: 'Processes', chart: 'forks', title: item.name, name: mode, order: 4 }
+      : { section: 'Processes', chart: 'at-work', title: 'Processes at work', name: mode, order: 2 };
+  }
   if (key.name === 'proc.num') {
     const state = get(2, 'state');
     const name = get(0, 'process');
-    return { section: 'Processes', chart: name === '' ? 'count' : 'count-of', title: name === '' ? 'Processes' : 'Processes by name', name: name || state || 'all', order: 0 };
+    return { section: 'Processes', chart: name !== '' ? 'count-of' : state === 'zomb' ? 'at-work' : 'count', title: name !== '' ? 'Processes by name' : state === 'zomb' ? 'Processes at work' : 'Processes', name: name || (state === 'zomb' ? 'zombie' : state) || 'all', order: state === 'zomb' ? 2 : 0 };
   }
-  return { ...single('Processes', key.name, title(key.name), 10), name: key.params.filter(Boolean).join(' ') || item.labels?.process || item.name };
+  return { ...single('Processes', key.name, title(key.name), 10), name: key.params.filter(Boolean).join(' ') || item.name };
 }
 
 /** title turns "kernel.openfiles" into "Openfiles" and "wal_sync" into "Wal sync". */
@@ -232,10 +256,10 @@ const KNOWN_TITLES: Record<string, string> = { mongodb: 'MongoDB', sql: 'SQL', h
 
 function generic({ key, item }: Facts): Place {
   const words = key.name.split(/[._]/);
-  const section = KNOWN_TITLES[words[0]] ?? words[0].charAt(0).toUpperCase() + words[0].slice(1);
+  const section = KNOWN_TITLES[words[0]] ?? title(item.labels?.section || words[0]);
   const varied = key.params.filter(Boolean).join(', ');
   const labels = Object.entries(item.labels ?? {})
-    .filter(([name]) => name !== 'type')
+    .filter(([name]) => name !== 'type' && name !== 'section')
     .map(([, value]) => value)
     .join(' ');
   const alone = varied === '' && labels === '';
@@ -245,6 +269,5 @@ function generic({ key, item }: Facts): Place {
     title: alone ? item.name : key.name,
     name: varied || labels || item.name,
     order: 0,
-    stack: item.labels?.stack === 'true',
-  };
+      };
 }

@@ -3,18 +3,27 @@
 
 import type { Item } from '../api/types.ts';
 import { assignSlots } from '../chart/colour.ts';
+import { groupBy } from '../part/group.ts';
 import { parseKey } from './key.ts';
 import { type Place, placeOf, sectionRank } from './places.ts';
 import { numberOf } from './reading.ts';
 
-export interface SeriesSpec {
+/** An item that a line is drawn from. */
+export interface Source {
   item: string;
+  /** The item's own interval in milliseconds, 0 when it has none. */
+  interval: number;
+}
+
+export interface SeriesSpec {
+  /** Usually one; the values of several are added up. */
+  sources: Source[];
   name: string;
   /** 0…7: which of the eight colours. */
   slot: number;
   mirror: boolean;
-  /** The item's own interval in milliseconds, 0 when it has none. */
-  interval: number;
+  /** The line is this number less the value: what is used, from what is free. */
+  from?: number;
 }
 
 export interface ChartSpec {
@@ -91,7 +100,7 @@ function chartsOf(section: string, drafts: Draft[], all: Item[]): ChartSpec[] {
 
 function pieces(section: string, draft: Draft, shared: Map<string, number>, all: Item[]): ChartSpec[] {
   const stack = draft.place.stack === true && isWhole(draft, all);
-  const entries = [...draft.entries].sort((a, b) => rankName(a.place) - rankName(b.place) || natural(a.place.name, b.place.name));
+  const entries = [...draft.entries].sort((a, b) => rankName(a.place.name) - rankName(b.place.name) || natural(a.place.name, b.place.name));
   const names = entries.map((entry) => entry.place.colour ?? entry.place.name);
   // Names of a section share the colours as far as they go; a small chart never shows one colour twice.
   const own = new Set(names.map((name) => shared.get(name))).size < Math.min(names.length, 8) ? assignSlots(names) : shared;
@@ -106,11 +115,10 @@ function pieces(section: string, draft: Draft, shared: Map<string, number>, all:
       stack,
       top: draft.place.top,
       series: part.map(({ item, place }) => ({
-        item: item.id,
+        sources: [{ item: item.id, interval: item.interval_ms }],
         name: place.name,
         slot: own.get(place.colour ?? place.name) ?? 0,
         mirror: place.mirror === true,
-        interval: item.interval_ms,
       })),
     });
   }
@@ -126,13 +134,17 @@ function isWhole(draft: Draft, all: Item[]): boolean {
   const parts = draft.entries.map((entry) => numberOf(entry.item));
   if (whole === null || parts.some((part) => part === null)) return false;
   const sum = parts.reduce<number>((left, part) => left + part!, 0);
-  return sum <= whole * 1.02;
+  return parts.length > 1 && sum <= whole * 1.02;
 }
 
-const PART_ORDER = ['used', 'anon', 'slab', 'shared', 'buffers', 'cached', 'free', 'user', 'system', 'nice', 'iowait', 'irq', 'softirq', 'steal', 'guest', 'in', 'read', 'out', 'write', 'avg 1 min', 'avg 5 min', 'avg 15 min', 'some', 'full'];
+const PART_ORDER = [
+  ...['used', 'anon', 'slab', 'shared', 'buffers', 'cached', 'free'],
+  ...['user', 'system', 'nice', 'iowait', 'irq', 'softirq', 'steal', 'guest'],
+  ...['in', 'read', 'out', 'write', 'avg 1 min', 'avg 5 min', 'avg 15 min', 'some', 'full'],
+];
 
-function rankName(place: Place): number {
-  const at = PART_ORDER.indexOf(place.name);
+function rankName(name: string): number {
+  const at = PART_ORDER.indexOf(name);
   return at < 0 ? PART_ORDER.length : at;
 }
 
@@ -149,56 +161,63 @@ export function slug(text: string): string {
 const VIRTUAL_INTERFACE = /^(lo|veth|docker|br-|virbr|cni|flannel|cali|tun|tap)/;
 const VIRTUAL_DISK = /^(loop|ram|sr|dm-|zram|fd)/;
 
+interface Entry {
+  item: Item;
+  place: Place;
+}
+
 /** glanceOf picks the four charts that say how a host is: CPU, memory, disk, network. Missing ones are left out. */
 export function glanceOf(items: Item[]): ChartSpec[] {
-  const placed = items.flatMap((item) => {
+  const placed = items.flatMap((item): Entry[] => {
     const place = placeOf(item);
     return 'fact' in place ? [] : [{ item, place }];
   });
-  const pick = (section: string, chart: (id: string) => boolean): { item: Item; place: Place }[] =>
-    placed.filter((entry) => entry.place.section === section && chart(entry.place.chart));
-  const cpu = pick('CPU', (id) => id === 'total');
-  const modes = pick('CPU', (id) => id === 'modes');
-  const share = pick('Memory', (id) => id === 'share').filter((entry) => entry.place.name === 'used');
-  const parts = share.length > 0 ? share : pick('Memory', (id) => id === 'share' || id === 'parts').slice(0, 1);
-  const disks = pairs(pick('Disks', (id) => /^dev-.*-bytes$/.test(id)), VIRTUAL_DISK);
-  const nets = pairs(pick('Network', (id) => /^if-.*-bytes$/.test(id)), VIRTUAL_INTERFACE);
+  const pick = (section: string, chart: RegExp): Entry[] => placed.filter(({ place }) => place.section === section && chart.test(place.chart));
   return [
-    glance('CPU', cpu.length > 0 ? cpu.slice(0, 1) : modes, cpu.length === 0),
-    glance('Memory', parts, false),
-    glance('Disk', disks, false),
-    glance('Network', nets, false),
+    glanceCPU(pick('CPU', /^total$/), pick('CPU', /^modes$/)),
+    glanceMemory(pick('Memory', /^share$/), pick('Memory', /^(parts|more)$/)),
+    glanceFlow('Disk', pick('Disks', /^dev-.*-bytes$/), VIRTUAL_DISK),
+    glanceFlow('Network', pick('Network', /^if-.*-bytes$/), VIRTUAL_INTERFACE),
   ].filter((spec) => spec !== null);
 }
 
-// pairs leaves out devices that only repeat others, and names each line by its device.
-function pairs(entries: { item: Item; place: Place }[], virtual: RegExp): { item: Item; place: Place }[] {
-  const device = (item: Item): string => (parseKey(item.key).params[0] || item.labels?.device || item.labels?.interface || '').replace(/^\/dev\//, '');
-  const real = entries.filter((entry) => !virtual.test(device(entry.item)));
-  const chosen = real.length > 0 ? real : entries;
-  const devices = [...new Set(chosen.map((entry) => device(entry.item)))].sort(natural).slice(0, 4);
-  const alone = devices.length === 1;
-  return chosen
-    .filter((entry) => devices.includes(device(entry.item)))
-    .map(({ item, place }) => ({ item, place: { ...place, name: alone ? place.name : `${device(item)} ${place.name}`, colour: alone ? place.name : device(item) } }));
+function glanceCPU(total: Entry[], modes: Entry[]): ChartSpec | null {
+  if (total.length > 0) return { ...glance('CPU', total[0].item), top: 10, series: [line('used', [total[0].item])] };
+  if (modes.length === 0) return null;
+  const slots = assignSlots(modes.map(({ place }) => place.name));
+  return { ...glance('CPU', modes[0].item), top: 10, stack: true, series: modes.map(({ item, place }) => ({ ...line(place.name, [item]), slot: slots.get(place.name)! })) };
 }
 
-function glance(title: string, entries: { item: Item; place: Place }[], stack: boolean): ChartSpec | null {
-  if (entries.length === 0) return null;
-  const sorted = [...entries].sort((a, b) => rankName(a.place) - rankName(b.place) || natural(a.place.name, b.place.name));
-  const slots = assignSlots(sorted.map((entry) => entry.place.colour ?? entry.place.name));
+function glanceMemory(shares: Entry[], amounts: Entry[]): ChartSpec | null {
+  const used = shares.find(({ place }) => place.name === 'used');
+  if (used !== undefined) return { ...glance('Memory', used.item), top: 100, series: [line('used', [used.item])] };
+  const available = shares.find(({ place }) => place.name === 'available');
+  if (available !== undefined) return { ...glance('Memory', available.item), top: 100, series: [{ ...line('used', [available.item]), from: 100 }] };
+  const amount = amounts.find(({ place }) => place.name === 'available') ?? amounts[0];
+  return amount === undefined ? null : { ...glance('Memory', amount.item), series: [line(amount.place.name, [amount.item])] };
+}
+
+// glanceFlow adds up the two directions of all devices that do not only repeat others.
+function glanceFlow(title: string, entries: Entry[], virtual: RegExp): ChartSpec | null {
+  const real = entries.filter(({ item }) => !virtual.test(deviceOf(item)));
+  const chosen = real.length > 0 ? real : entries;
+  if (chosen.length === 0) return null;
+  const ways = [...groupBy(chosen, ({ place }) => place.name)].sort(([a], [b]) => rankName(a) - rankName(b));
   return {
-    id: `glance-${slug(title)}`,
-    title,
-    units: chartUnits(sorted[0].item),
-    stack,
-    top: title === 'Memory' && chartUnits(sorted[0].item) === '%' ? 100 : title === 'CPU' ? 10 : undefined,
-    series: sorted.map(({ item, place }) => ({
-      item: item.id,
-      name: place.name,
-      slot: slots.get(place.colour ?? place.name) ?? 0,
-      mirror: place.mirror === true,
-      interval: item.interval_ms,
-    })),
+    ...glance(title, chosen[0].item),
+    series: ways.map(([name, all], n) => ({ ...line(name, all.map(({ item }) => item)), slot: n, mirror: all[0].place.mirror === true })),
   };
+}
+
+function deviceOf(item: Item): string {
+  const named = item.labels?.devname ?? item.labels?.ifname ?? item.labels?.device ?? item.labels?.interface;
+  return (parseKey(item.key).params[0] || named || '').replace(/^\/dev\//, '');
+}
+
+function glance(title: string, item: Item): ChartSpec {
+  return { id: `glance-${slug(title)}`, title, units: chartUnits(item), stack: false, series: [] };
+}
+
+function line(name: string, items: Item[]): SeriesSpec {
+  return { sources: items.map((item) => ({ item: item.id, interval: item.interval_ms })), name, slot: 0, mirror: false };
 }

@@ -123,6 +123,13 @@ function nameOf(series: PromSeries): string {
   return inner === '' ? name || 'value' : `${name}{${inner}}`;
 }
 
+// shortNames leaves out the labels that are the same for all series.
+function shortNames(series: PromSeries[]): string[] {
+  const labels = [...new Set(series.flatMap((one) => Object.keys(one.metric)))];
+  const varied = labels.filter((label) => series.some((one) => one.metric[label] !== series[0].metric[label]));
+  return series.map((one) => varied.map((label) => one.metric[label] ?? '').join(' ').trim() || nameOf(one));
+}
+
 function lastOf(series: PromSeries): [number, string] | null {
   return series.values?.[series.values.length - 1] ?? series.value ?? null;
 }
@@ -181,7 +188,7 @@ function bufferOf(series: PromSeries | undefined, step: number): Buffer {
 function PromChart({ series, result }: { series: PromSeries[]; result: Result }) {
   const board = useRef<AnswerBoard | null>(null);
   board.current ??= new AnswerBoard();
-  const names = series.map(nameOf);
+  const names = shortNames(series);
   const spec = useMemo<ChartSpec>(() => {
     const slots = assignSlots(names);
     return {
@@ -189,7 +196,7 @@ function PromChart({ series, result }: { series: PromSeries[]; result: Result })
       title: '',
       units: '',
       stack: false,
-      series: names.map((name, n) => ({ item: String(n), name, slot: slots.get(name) ?? 0, mirror: false, interval: 0 })),
+      series: names.map((name, n) => ({ sources: [{ item: String(n), interval: 0 }], name, slot: slots.get(name) ?? 0, mirror: false })),
     };
   }, [names.join('\n')]);
   board.current.series = series;

@@ -1,13 +1,14 @@
 // A host: what it is, how it is at a glance, and all its charts in sections.
 
-import { useEffect, useMemo } from 'preact/hooks';
-import { getHost, getItems, getProblems, getTriggers } from '../api/client.ts';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { getChart, getHost, getItems, getProblems, getTriggers } from '../api/client.ts';
 import type { Host, Item, Problem, Trigger } from '../api/types.ts';
 import { Board } from '../chart/board.ts';
 import { Chart } from '../chart/chart.tsx';
 import { formatAge, formatDuration, plural } from '../format/number.ts';
 import { isCounter, numberOf } from '../item/reading.ts';
 import { type ChartSpec, glanceOf, type Section, sectionsOf } from '../item/sections.ts';
+import { itemsToCompare, mostUnusual, type Unusual } from '../item/unusual.ts';
 import { SeverityShape } from '../part/icon.tsx';
 import { Link } from '../part/link.tsx';
 import { useLoad, useSecond } from '../part/load.ts';
@@ -111,6 +112,7 @@ function HostCharts({ host, items }: { host: Host; items: Item[] }) {
     return () => board.stop();
   }, [board]);
   const marks = useMarks(host.id, items);
+  const unusual = useUnusual(sections, items);
 
   if (items.length === 0) {
     return (
@@ -122,12 +124,12 @@ function HostCharts({ host, items }: { host: Host; items: Item[] }) {
   }
   return (
     <div class="with-side">
-      <SideList sections={sections} />
+      <SideList sections={sections} unusual={unusual} />
       <div class="sections">
         {glance.length > 0 && (
           <section class="glance" aria-label="At a glance">
             {glance.map((spec) => (
-              <Chart key={spec.id} board={board} spec={spec} section="glance" height={GLANCE_HEIGHT} marks={marksOf(spec, marks)} figure />
+              <Chart key={spec.id} board={board} spec={spec} section="glance" height={GLANCE_HEIGHT} marks={marksOf(spec, marks)} />
             ))}
           </section>
         )}
@@ -153,12 +155,47 @@ function HostSection({ section, board, marks }: { section: Section; board: Board
   );
 }
 
+const COMPARE_POINTS = 120;
+const COMPARE_ITEMS = 200;
+const COMPARE_EVERY_MS = 30_000;
+// The charts come first.
+const COMPARE_AFTER_MS = 1_500;
+
+// useUnusual looks now and then for the section that behaves unlike itself.
+function useUnusual(sections: Section[], items: Item[]): Unusual | null {
+  const key = useCell(windowKey);
+  const [unusual, setUnusual] = useState<Unusual | null>(null);
+  useEffect(() => {
+    const abort = new AbortController();
+    const ids = itemsToCompare(sections, COMPARE_ITEMS);
+    const look = async (): Promise<void> => {
+      if (document.hidden || ids.length === 0) return;
+      const { from, to } = windowNow();
+      try {
+        setUnusual(mostUnusual(sections, items, (await getChart(ids, from, to, COMPARE_POINTS, abort.signal)).series));
+      } catch {
+        // A hint that could not be computed is no hint; the charts say what is wrong.
+      }
+    };
+    const first = setTimeout(() => void look(), COMPARE_AFTER_MS);
+    const timer = setInterval(() => void look(), COMPARE_EVERY_MS);
+    return () => {
+      abort.abort();
+      clearTimeout(first);
+      clearInterval(timer);
+    };
+  }, [sections, key]);
+  return unusual;
+}
+
 const NO_MARKS: Problem[] = [];
 
 function marksOf(spec: ChartSpec, marks: Map<string, Problem[]>): Problem[] {
   if (marks.size === 0) return NO_MARKS;
   const found = new Set<Problem>();
-  for (const series of spec.series) for (const problem of marks.get(series.item) ?? []) found.add(problem);
+  for (const series of spec.series) {
+    for (const source of series.sources) for (const problem of marks.get(source.item) ?? []) found.add(problem);
+  }
   return found.size === 0 ? NO_MARKS : [...found];
 }
 

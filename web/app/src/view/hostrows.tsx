@@ -15,6 +15,7 @@ import { squareClass } from './hosts.tsx';
 /** Up to this many hosts are shown as rows. */
 export const MAX_ROWS = 4;
 const HEIGHT = 96;
+const ONLY_HEIGHT = 148;
 
 export function HostRows({ hosts }: { hosts: Host[] }) {
   const ids = hosts.map((host) => host.id).join(' ');
@@ -25,7 +26,7 @@ export function HostRows({ hosts }: { hosts: Host[] }) {
   useEffect(() => {
     const items = (loaded.data ?? []).flatMap((answer) => answer.items);
     board.setCounters(new Set(items.filter(isCounter).map((item) => item.id)));
-    live.want({ items: rows.flat().flatMap((spec) => spec.series.map((series) => series.item)) });
+    live.want({ items: rows.flat().flatMap((spec) => spec.series.flatMap((series) => series.sources.map((source) => source.item))) });
   }, [loaded.data, rows]);
   useEffect(() => {
     board.start();
@@ -34,13 +35,13 @@ export function HostRows({ hosts }: { hosts: Host[] }) {
   return (
     <div class="host-rows">
       {hosts.map((host, n) => (
-        <HostRow key={host.id} host={host} charts={rows[n] ?? []} board={board} />
+        <HostRow key={host.id} host={host} charts={rows[n] ?? []} board={board} height={hosts.length === 1 ? ONLY_HEIGHT : HEIGHT} />
       ))}
     </div>
   );
 }
 
-function HostRow({ host, charts, board }: { host: Host; charts: ChartSpec[]; board: Board }) {
+function HostRow({ host, charts, board, height }: { host: Host; charts: ChartSpec[]; board: Board; height: number }) {
   return (
     <div class="host-row">
       <Link to={`/hosts/${host.id}`} class="host-row-name">
@@ -52,7 +53,7 @@ function HostRow({ host, charts, board }: { host: Host; charts: ChartSpec[]; boa
       ) : (
         <div class="glance">
           {charts.map((spec) => (
-            <Chart key={spec.id} board={board} spec={spec} section={`overview ${host.id}`} height={HEIGHT} figure />
+            <Chart key={spec.id} board={board} spec={spec} section={`overview ${host.id}`} height={height} />
           ))}
         </div>
       )}

@@ -54,11 +54,11 @@ function ItemChart({ item }: { item: Item }) {
       title: isCounter(item) ? 'Change per second' : 'Value',
       units: chartUnits(item),
       stack: false,
-      series: [{ item: item.id, name: item.name, slot: 0, mirror: false, interval: item.interval_ms }],
+      series: [{ sources: [{ item: item.id, interval: item.interval_ms }], name: item.name, slot: 0, mirror: false }],
     }),
     [item],
   );
-  return <Chart board={board} spec={spec} section="item" height={320} figure />;
+  return <Chart board={board} spec={spec} section="item" height={320} />;
 }
 
 function StoredValues({ id }: { id: string }) {

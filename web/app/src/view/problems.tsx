@@ -129,6 +129,7 @@ const COLUMNS: Column<Problem>[] = [
     title: 'Host',
     cell: (p) => <Link to={`/hosts/${p.host_id}`}>{p.host_name || p.host}</Link>,
     sort: (p) => p.host_name || p.host,
+    class: 'host-cell',
   },
   {
     id: 'name',

@@ -2,8 +2,9 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import type { Section } from '../item/sections.ts';
+import type { Unusual } from '../item/unusual.ts';
 
-export function SideList({ sections, unusual }: { sections: Section[]; unusual?: { section: string; why: string } | null }) {
+export function SideList({ sections, unusual }: { sections: Section[]; unusual: Unusual | null }) {
   const [here, setHere] = useState(sections[0]?.id ?? '');
   useEffect(() => {
     const seen = new IntersectionObserver(
