@@ -186,3 +186,25 @@ func TestByKeyBytes_doesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestMetadata(t *testing.T) {
+	c := open(t, newFS(t), Options{})
+	declare(t, c, 1,
+		Declaration{Key: "net.in[a]", Help: "Bytes received.", Units: "B", Labels: model.Labels{{Name: "type", Value: "counter"}}},
+		Declaration{Key: "net.in[b]", Units: "B"},
+		Declaration{Key: "load", Name: "Load", Labels: model.Labels{{Name: "type", Value: "fast"}}},
+		Declaration{Key: "uname", ValueType: model.Text})
+	want := []Metadata{{"load", "unknown", "Load", ""}, {"net_in", "counter", "Bytes received.", "B"}}
+	if got := c.Metadata("", 0); !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	if got := c.Metadata("net_in", 0); !slices.Equal(got, want[1:]) {
+		t.Errorf("got %v", got)
+	}
+	if got := c.Metadata("", 1); !slices.Equal(got, want[:1]) {
+		t.Errorf("got %v", got)
+	}
+	if got := c.Metadata("absent", 0); got != nil {
+		t.Errorf("got %v", got)
+	}
+}

@@ -1,0 +1,87 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"tidemark/query"
+)
+
+// Error is an answer that says what went wrong.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Code is a stable word for programs: not_found, bad_request, limit, timeout, …
+	Code string
+	// Message says what, where, and what was expected.
+	Message string
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// BadRequest returns a 400 with a message.
+func BadRequest(message string) error { return &Error{http.StatusBadRequest, "bad_request", message} }
+
+// NotFound returns a 404 with a message.
+func NotFound(message string) error { return &Error{http.StatusNotFound, "not_found", message} }
+
+// statusClientClosed is what logs call a request whose caller went away; nobody reads the answer.
+const statusClientClosed = 499
+
+// AsError gives any error the form of an answer.
+func AsError(err error) *Error {
+	var known *Error
+	var limit *query.LimitError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &limit):
+		return &Error{http.StatusUnprocessableEntity, "limit", limit.Error()}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{http.StatusServiceUnavailable, "timeout", "the answer took longer than allowed; ask for less: " + err.Error()}
+	case errors.Is(err, context.Canceled):
+		return &Error{statusClientClosed, "canceled", "the caller went away"}
+	}
+	return &Error{http.StatusInternalServerError, "internal", err.Error()}
+}
+
+// WriteError answers with {"error":{"code":…,"message":…}}.
+func WriteError(w http.ResponseWriter, err error) {
+	e := AsError(err)
+	var body struct {
+		Error struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	body.Error.Code, body.Error.Message = e.Code, e.Message
+	WriteJSON(w, e.Status, body)
+}
+
+// WriteJSON answers with a value in JSON. A value that cannot be encoded is a broken invariant and panics before
+// anything is sent.
+func WriteJSON(w http.ResponseWriter, status int, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		panic("api: an answer cannot be encoded: " + err.Error())
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	// An error here means that the caller went away; there is nobody to tell.
+	_, _ = w.Write(body)
+}
+
+// JSON makes a handler of a function that returns a value to encode or an error.
+func JSON(fn func(*http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		value, err := fn(r)
+		if err != nil {
+			WriteError(w, err)
+			return
+		}
+		WriteJSON(w, http.StatusOK, value)
+	})
+}

@@ -1,0 +1,221 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// Doc describes a route for the OpenAPI document.
+type Doc struct {
+	// Summary is one line.
+	Summary string
+	// Params are the parameters in path and query.
+	Params []Param
+	// Body is an example value of the JSON request body's type; nil for none. BodyTypes names other content types.
+	Body      any
+	BodyTypes []string
+	// Answer is an example value of the JSON answer's type; nil for an answer of another type.
+	Answer any
+	// AnswerType is the content type; empty means application/json.
+	AnswerType string
+}
+
+// Param is one parameter of a route.
+type Param struct {
+	Name string
+	// Type is string, integer, number or boolean.
+	Type string
+	// About says what it does, with its limits and default.
+	About    string
+	Required bool
+	// Repeated parameters may come several times.
+	Repeated bool
+}
+
+var pathParam = regexp.MustCompile(`\{([a-zA-Z_]+)\}`)
+
+// SpecRoute returns the route /api/openapi.json that describes routes, itself included.
+func SpecRoute(version string, routes []Route) Route {
+	spec := Route{
+		Method: http.MethodGet, Pattern: "/api/openapi.json", Permission: View,
+		Doc: &Doc{Summary: "This description, as OpenAPI 3.1.", Answer: map[string]any{}},
+	}
+	document := Spec(version, append(append([]Route(nil), routes...), spec))
+	spec.Handler = JSON(func(*http.Request) (any, error) { return document, nil })
+	return spec
+}
+
+// Spec describes routes as OpenAPI 3.1. Schemas are drawn from the Go types of the answers, so they cannot differ from
+// what is sent.
+func Spec(version string, routes []Route) json.RawMessage {
+	s := &schemas{named: make(map[string]any)}
+	s.of(reflect.TypeFor[ErrorAnswer]())
+	paths := make(map[string]map[string]any)
+	for _, r := range routes {
+		if r.Doc == nil {
+			continue
+		}
+		if paths[r.Pattern] == nil {
+			paths[r.Pattern] = make(map[string]any)
+		}
+		paths[r.Pattern][strings.ToLower(r.Method)] = operation(r, s)
+	}
+	document, err := json.Marshal(map[string]any{
+		"openapi": "3.1.0",
+		"info": map[string]any{
+			"title": "Tidemark", "version": version,
+			"description": "Times are Unix milliseconds, except in fields that end in _ns (decimal nanoseconds, as text). Ids are decimal text.",
+		},
+		"paths":      paths,
+		"components": map[string]any{"schemas": s.named},
+	})
+	if err != nil {
+		panic("api: the OpenAPI document cannot be encoded: " + err.Error())
+	}
+	return document
+}
+
+// ErrorAnswer is the body of every answer that is no success.
+type ErrorAnswer struct {
+	Error struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func operation(r Route, s *schemas) map[string]any {
+	answer := map[string]any{"description": "The answer."}
+	answerType := r.Doc.AnswerType
+	if answerType == "" {
+		answerType = "application/json"
+	}
+	content := map[string]any{}
+	if r.Doc.Answer != nil {
+		content["schema"] = s.of(reflect.TypeOf(r.Doc.Answer))
+	}
+	answer["content"] = map[string]any{answerType: content}
+	failure := map[string]any{
+		"description": "Why not.",
+		"content":     map[string]any{"application/json": map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/ErrorAnswer"}}},
+	}
+	op := map[string]any{
+		"summary":      r.Doc.Summary,
+		"x-permission": r.Permission,
+		"responses":    map[string]any{"200": answer, "default": failure},
+	}
+	if params := parameters(r); len(params) > 0 {
+		op["parameters"] = params
+	}
+	if body := requestBody(r.Doc, s); body != nil {
+		op["requestBody"] = body
+	}
+	return op
+}
+
+func parameters(r Route) []any {
+	var params []any
+	inPath := make(map[string]bool)
+	for _, m := range pathParam.FindAllStringSubmatch(r.Pattern, -1) {
+		inPath[m[1]] = true
+	}
+	for _, p := range r.Doc.Params {
+		schema := map[string]any{"type": p.Type}
+		if p.Repeated {
+			schema = map[string]any{"type": "array", "items": schema}
+		}
+		param := map[string]any{"name": p.Name, "in": "query", "description": p.About, "schema": schema, "required": p.Required}
+		if inPath[p.Name] {
+			param["in"], param["required"] = "path", true
+		}
+		params = append(params, param)
+	}
+	return params
+}
+
+func requestBody(doc *Doc, s *schemas) map[string]any {
+	content := map[string]any{}
+	if doc.Body != nil {
+		content["application/json"] = map[string]any{"schema": s.of(reflect.TypeOf(doc.Body))}
+	}
+	for _, t := range doc.BodyTypes {
+		content[t] = map[string]any{}
+	}
+	if len(content) == 0 {
+		return nil
+	}
+	return map[string]any{"required": true, "content": content}
+}
+
+// schemas collects the schemas of named types.
+type schemas struct{ named map[string]any }
+
+// of returns the schema of a Go type as encoding/json writes it.
+func (s *schemas) of(t reflect.Type) map[string]any {
+	if t == reflect.TypeFor[json.RawMessage]() {
+		return map[string]any{}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return map[string]any{"anyOf": []any{s.of(t.Elem()), map[string]any{"type": "null"}}}
+	case reflect.String:
+		return map[string]any{"type": "string"}
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return map[string]any{"type": "integer"}
+	case reflect.Float32, reflect.Float64:
+		return map[string]any{"type": "number"}
+	case reflect.Slice, reflect.Array:
+		return map[string]any{"type": "array", "items": s.of(t.Elem())}
+	case reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": s.of(t.Elem())}
+	case reflect.Struct:
+		return s.object(t)
+	}
+	return map[string]any{}
+}
+
+func (s *schemas) object(t reflect.Type) map[string]any {
+	ref := map[string]any{"$ref": "#/components/schemas/" + t.Name()}
+	if t.Name() != "" {
+		if s.named[t.Name()] != nil {
+			return ref
+		}
+		s.named[t.Name()] = map[string]any{} // ends recursion
+	}
+	properties := make(map[string]any)
+	var required []string
+	s.fields(t, properties, &required)
+	object := map[string]any{"type": "object", "properties": properties}
+	if len(required) > 0 {
+		object["required"] = required
+	}
+	if t.Name() == "" {
+		return object
+	}
+	s.named[t.Name()] = object
+	return ref
+}
+
+func (s *schemas) fields(t reflect.Type, properties map[string]any, required *[]string) {
+	for f := range t.Fields() {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			s.fields(f.Type, properties, required)
+			continue
+		case !f.IsExported() || name == "-":
+			continue
+		case name == "":
+			name = f.Name
+		}
+		properties[name] = s.of(f.Type)
+		if !strings.Contains(options, "omit") {
+			*required = append(*required, name)
+		}
+	}
+}
