@@ -2,7 +2,12 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"io"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -15,13 +20,40 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(versionCommand())
-	if err := root.Execute(); err != nil {
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usagef("%w; see 'tidemark %s --help'", err, c.Name())
+	})
+	root.AddCommand(upCommand(), serverCommand(), agentCommand(), checkConfigCommand(), importCommand(), loadCommand(), storeCommand(), mongoCommand(), versionCommand())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := root.ExecuteContext(ctx); err != nil {
 		return fail(stderr, err)
 	}
 	return 0
 }
+
+// noArgs refuses arguments with an error that exits as a wrong call.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s takes no arguments, got %q", c.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// someArgs asks for between low and high arguments; high below zero is no limit.
+func someArgs(low, high int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < low || high >= 0 && len(args) > high {
+			return usagef("%s expects %s, got %d arguments; see '%s --help'", c.CommandPath(), what, len(args), c.CommandPath())
+		}
+		return nil
+	}
+}
+
+// errSilent ends with code 1 without another message: the command has said what is wrong.
+var errSilent = errors.New("failed")

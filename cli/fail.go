@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // usageError is a call that cannot be carried out as it was written; it exits with 2.
@@ -17,9 +18,12 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 // fail prints the error and returns the exit code.
 func fail(stderr io.Writer, err error) int {
+	if errors.Is(err, errSilent) {
+		return 1
+	}
 	fmt.Fprintf(stderr, "tidemark: %v\n", err)
 	var usage usageError
-	if errors.As(err, &usage) {
+	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") {
 		return 2
 	}
 	return 1

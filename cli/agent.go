@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"tidemark/agent"
+)
+
+func agentCommand() *cobra.Command {
+	s := &settings{}
+	var test string
+	c := &cobra.Command{
+		Use:   "agent --server ADDR [--host NAME]",
+		Short: "Measure this machine and send the values to a server",
+		Long: "Measure this machine and send the values to a Tidemark or Zabbix server (active agent protocol). What cannot be sent is kept on disk.\n" +
+			"With --test KEY it measures one item key, prints the value and ends.",
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if test != "" {
+				return testKey(c, test)
+			}
+			return runAgent(c, s)
+		},
+	}
+	s.addCommon(c.Flags())
+	s.addAgent(c.Flags())
+	c.Flags().StringVar(&s.agentServer, "server", "", "the server's address for agents, host:port (default 127.0.0.1:10051)")
+	c.Flags().StringVar(&test, "test", "", "measure one item key and end")
+	return c
+}
+
+func runAgent(c *cobra.Command, s *settings) error {
+	conf, err := s.load()
+	if err != nil {
+		return err
+	}
+	a, err := agent.Open(c.Context(), spool(conf.Data), agentOptions(conf, s.logger(c.ErrOrStderr())))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.OutOrStdout(), "The agent sends to %s\n", conf.Agent.Server)
+	return errors.Join(a.Run(c.Context()), a.Close())
+}
+
+// testKey measures one key.
+func testKey(c *cobra.Command, text string) error {
+	check, value, err := agent.Test(text)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		Key   string `json:"key"`
+		Type  string `json:"type"`
+		Units string `json:"units"`
+		Value string `json:"value"`
+	}{text, check.Type.String(), check.Units, value.String()}
+	return json.NewEncoder(c.OutOrStdout()).Encode(out)
+}

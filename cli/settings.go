@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"tidemark/agent"
+	"tidemark/config"
+	"tidemark/server"
+)
+
+// settings are the flags that several commands share. A flag that was given overrides the file.
+type settings struct {
+	file, data, http, trapper string
+	diskSpace, durability     string
+	autoregistration          bool
+	agentServer, agentHost    string
+	agentInterval             time.Duration
+	verbose                   bool
+	flags                     *pflag.FlagSet
+}
+
+// addServer adds the flags of the server.
+func (s *settings) addServer(f *pflag.FlagSet) {
+	s.addCommon(f)
+	f.StringVar(&s.http, "http", "", "address of the page and the APIs (default 127.0.0.1:8420)")
+	f.StringVar(&s.trapper, "trapper", "", "address for agents and senders (default 127.0.0.1:10051)")
+	f.StringVar(&s.diskSpace, "disk-space", "", "room for the store, such as 20GiB (default 4 GiB or 10 % of the free space, whichever is less)")
+	f.StringVar(&s.durability, "durability", "", "group: answer after the disk has it; relaxed: up to a second before (default group)")
+	f.BoolVar(&s.autoregistration, "autoregistration", false, "make a host of each unknown agent that asks for its list")
+}
+
+func (s *settings) addCommon(f *pflag.FlagSet) {
+	s.flags = f
+	f.StringVar(&s.file, "config", "", "configuration file (YAML)")
+	f.StringVar(&s.data, "data", "", "data folder (default ./data)")
+	f.BoolVarP(&s.verbose, "verbose", "v", false, "log more")
+}
+
+// addAgent adds the flags of the agent.
+func (s *settings) addAgent(f *pflag.FlagSet) {
+	f.StringVar(&s.agentHost, "host", "", "name of this machine at the server (default: its host name)")
+	f.DurationVar(&s.agentInterval, "interval", 0, "time between two measurements (default 1s)")
+}
+
+// load reads the file and puts the flags over it.
+func (s *settings) load() (*config.Config, error) {
+	c := config.Default()
+	if s.file != "" {
+		var err error
+		if c, err = config.Load(s.file); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	texts := []struct {
+		flag string
+		to   *string
+		from string
+	}{
+		{"data", &c.Data, s.data}, {"http", &c.HTTP.Listen, s.http}, {"trapper", &c.Trapper.Listen, s.trapper},
+		{"server", &c.Agent.Server, s.agentServer}, {"host", &c.Agent.Host, s.agentHost},
+	}
+	for _, t := range texts {
+		if s.flags.Changed(t.flag) {
+			*t.to = t.from
+		}
+	}
+	if s.flags.Changed("autoregistration") {
+		c.Autoregistration = s.autoregistration
+	}
+	if s.flags.Changed("durability") {
+		c.Storage.Durability = config.Durability(s.durability)
+	}
+	if s.flags.Changed("interval") {
+		c.Agent.Interval = s.agentInterval
+	}
+	if s.flags.Changed("disk-space") {
+		size, err := config.ParseSize(s.diskSpace)
+		if err != nil {
+			return nil, usagef("--disk-space: %w", err)
+		}
+		c.Storage.DiskSpaceBytes = size
+	}
+	if err := c.Validate(); err != nil {
+		return nil, usageError{err}
+	}
+	return c, nil
+}
+
+// logger writes to stderr.
+func (s *settings) logger(w io.Writer) *slog.Logger {
+	level := slog.LevelInfo
+	if s.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// serverOptions opens the listeners and turns the settings into those of the server.
+func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error) {
+	if c.Storage.Engine != config.EngineDB {
+		return server.Options{}, usagef("storage.engine %s is not available in this version; expected %s", c.Storage.Engine, config.EngineDB)
+	}
+	if err := checkLoopback(c.HTTP.Listen, "http.listen"); err != nil {
+		return server.Options{}, err
+	}
+	web, err := listen(c.HTTP.Listen, "the page (--http)")
+	if err != nil {
+		return server.Options{}, err
+	}
+	trapper, err := listen(c.Trapper.Listen, "agents and senders (--trapper)")
+	if err != nil {
+		_ = web.Close()
+		return server.Options{}, err
+	}
+	return server.Options{
+		Data: c.Data, HTTP: web, Trapper: trapper, Autoregistration: c.Autoregistration, Relaxed: c.Storage.Durability == config.DurabilityRelaxed,
+		DiskSpaceBytes: c.Storage.DiskSpaceBytes, PageCacheBytes: c.Storage.PageCacheBytes, Version: Version, Logger: logger,
+	}, nil
+}
+
+// checkLoopback refuses to show the page elsewhere: there are no users yet, so whoever reaches the listener is administrator.
+func checkLoopback(address, key string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return usagef("%s %q: expected host:port", key, address)
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return usagef("%s %q is no loopback address: until users exist the page is served on this machine only; use 127.0.0.1 and, from elsewhere, a tunnel such as ssh -L 8420:127.0.0.1:8420", key, address)
+}
+
+func listen(address, what string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s: %w; another tidemark may be running, or choose another port", what, err)
+	}
+	return l, nil
+}
+
+// agentOptions turns the settings into those of the agent.
+func agentOptions(c *config.Config, logger *slog.Logger) agent.Options {
+	return agent.Options{
+		Server: c.Agent.Server, Host: c.Agent.Host, Interval: c.Agent.Interval, BufferBytes: c.Agent.BufferBytes, Version: Version, Logger: logger,
+	}
+}
+
+// spool is the agent's folder in the data folder.
+func spool(data string) string { return filepath.Join(data, "spool") }
+
+// emptyFolder reports whether a folder is not there or holds nothing.
+func emptyFolder(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0
+}

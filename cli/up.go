@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"tidemark/agent"
+	"tidemark/server"
+)
+
+func upCommand() *cobra.Command {
+	s := &settings{}
+	c := &cobra.Command{
+		Use:   "up",
+		Short: "Run server and agent on this machine in one process",
+		Long: "Run the server and an agent that measures this machine, in one process. Without flags it keeps its data in ./data, shows the page\n" +
+			"on http://127.0.0.1:8420 and takes values from Zabbix agents and senders on 127.0.0.1:10051.",
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return runUp(c, s) },
+	}
+	s.addServer(c.Flags())
+	s.addAgent(c.Flags())
+	return c
+}
+
+func runUp(c *cobra.Command, s *settings) error {
+	conf, err := s.load()
+	if err != nil {
+		return err
+	}
+	if !conf.IsSet("autoregistration") && !s.flags.Changed("autoregistration") {
+		conf.Autoregistration = true
+	}
+	logger := s.logger(c.ErrOrStderr())
+	first := emptyFolder(conf.Data)
+	options, err := serverOptions(conf, logger)
+	if err != nil {
+		return err
+	}
+	srv, err := server.Open(c.Context(), options)
+	if err != nil {
+		_ = options.HTTP.Close()
+		_ = options.Trapper.Close()
+		return err
+	}
+	conf.Agent.Server = options.Trapper.Addr().String()
+	local, err := agent.Open(c.Context(), spool(conf.Data), agentOptions(conf, logger))
+	if err != nil {
+		return errors.Join(err, srv.Close())
+	}
+	if first {
+		fmt.Fprintf(c.OutOrStdout(), "Tidemark is at http://%s (new data folder %s); agents and senders: %s\n", options.HTTP.Addr(), conf.Data, options.Trapper.Addr())
+	} else {
+		fmt.Fprintf(c.OutOrStdout(), "Tidemark is at http://%s; agents and senders: %s\n", options.HTTP.Addr(), options.Trapper.Addr())
+	}
+	return runBoth(c.Context(), srv, local)
+}
+
+// runBoth runs server and agent until ctx ends. The agent stops first, while the server can still take what it has.
+func runBoth(ctx context.Context, srv *server.Server, local *agent.Agent) error {
+	g, running := errgroup.WithContext(ctx)
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+	g.Go(func() error {
+		defer stopServing()
+		return errors.Join(local.Run(running), local.Close())
+	})
+	g.Go(func() error { return srv.Run(serving) })
+	err := g.Wait()
+	return errors.Join(err, srv.Close())
+}

@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+
+	"tidemark/catalog"
+	"tidemark/confcache"
+	"tidemark/confdb"
+	"tidemark/model"
+	"tidemark/server/templates"
+	"tidemark/storage"
+	"tidemark/trigger"
+)
+
+// applyConfiguration brings a change of the configuration to the parts that keep something of it, before the new snapshot is in force.
+func (s *Server) applyConfiguration(ctx context.Context, c *confcache.Changes) error {
+	change := catalog.Change{DeletedHosts: c.DeletedHosts, Deletes: c.DeletedItems}
+	for _, id := range c.Hosts {
+		if h, ok := c.Snapshot.HostByID(id); ok {
+			change.Hosts = append(change.Hosts, catalog.HostName{ID: h.ID, Name: h.Host})
+		}
+	}
+	defs := make([]storage.ItemDefinition, 0, len(c.Items))
+	for _, item := range c.Items {
+		change.Upserts = append(change.Upserts, *item)
+		defs = append(defs, definition(s.classes, item))
+	}
+	if err := s.catalog.Apply(ctx, change); err != nil {
+		return fmt.Errorf("apply the configuration to the catalog: %w", err)
+	}
+	if err := s.engine.Define(ctx, defs); err != nil {
+		return fmt.Errorf("apply the configuration to the engine: %w", err)
+	}
+	if s.preproc != nil {
+		s.preproc.Forget(c.DeletedItems)
+		s.latest.Forget(c.DeletedItems)
+	}
+	return s.applyTriggers(ctx, c)
+}
+
+// applyTriggers brings changed triggers, and items that triggers name, to the evaluator.
+func (s *Server) applyTriggers(ctx context.Context, c *confcache.Changes) error {
+	s.names.use(c.Snapshot)
+	defer s.names.use(nil)
+	changes := trigger.Changes{Deletes: c.DeletedTriggers, Upserts: make([]model.Trigger, 0, len(c.Triggers))}
+	for _, t := range c.Triggers {
+		if t.Enabled {
+			changes.Upserts = append(changes.Upserts, *t)
+		} else {
+			changes.Deletes = append(changes.Deletes, t.ID)
+		}
+	}
+	if err := s.evaluator.Apply(ctx, changes); err != nil {
+		return fmt.Errorf("apply the configuration to the triggers: %w", err)
+	}
+	if err := s.events.Forget(ctx, changes.Deletes); err != nil {
+		return fmt.Errorf("forget deleted triggers: %w", err)
+	}
+	for _, id := range c.Hosts {
+		if h, ok := c.Snapshot.HostByID(id); ok {
+			if err := s.evaluator.ItemsChanged(ctx, h.Host); err != nil {
+				return fmt.Errorf("resolve the triggers of %s: %w", h.Host, err)
+			}
+		}
+	}
+	return nil
+}
+
+// itemsChanged resolves triggers again after items of a host were declared.
+func (s *Server) itemsChanged(ctx context.Context, host string) {
+	if err := s.evaluator.ItemsChanged(ctx, host); err != nil {
+		s.logger.Error("triggers could not be resolved after items were declared", "host", host, "error", err)
+	}
+}
+
+// defineDeclared tells the engine of all declared items, which it does not keep over a restart.
+func (s *Server) defineDeclared(ctx context.Context) error {
+	var after model.ItemID
+	for {
+		entries, _ := s.catalog.Search(catalog.Filter{After: after, Limit: 10_000})
+		if len(entries) == 0 {
+			return nil
+		}
+		var defs []storage.ItemDefinition
+		for _, e := range entries {
+			after = e.ID
+			if item, ok := s.definitions.Item(e.ID); ok && item.Kind == model.Declared {
+				defs = append(defs, definition(s.classes, item))
+			}
+		}
+		if err := s.engine.Define(ctx, defs); err != nil {
+			return fmt.Errorf("define declared items: %w", err)
+		}
+	}
+}
+
+// ExpireItems implements housekeeper.Items.
+func (s *Server) ExpireItems(ctx context.Context, now int64) (int, error) {
+	ids, err := s.catalog.Expire(ctx, now, s.latest.LastAt)
+	s.definitions.forget(ids)
+	s.latest.Forget(ids)
+	return len(ids), err
+}
+
+// importTemplates brings the templates that come with the product up to date.
+func importTemplates(ctx context.Context, db *confdb.DB, logger *slog.Logger) error {
+	files := templates.Files()
+	names, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		return fmt.Errorf("list the built-in templates: %w", err)
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return fmt.Errorf("read the built-in template: %w", err)
+		}
+		report, err := db.Import(ctx, name, text, confdb.ImportOptions{DeleteMissing: true})
+		if err != nil {
+			return fmt.Errorf("import the built-in template %s: %w", name, err)
+		}
+		for _, r := range report.Remarks {
+			logger.Warn("built-in template", "file", name, "path", r.Path, "line", r.Line, "reason", r.Reason)
+		}
+		if report.Changed() {
+			logger.Info("built-in template imported", "file", name)
+		}
+	}
+	return nil
+}

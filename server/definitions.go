@@ -1,0 +1,191 @@
+package server
+
+import (
+	"sync"
+
+	"tidemark/catalog"
+	"tidemark/collect/trapper"
+	"tidemark/confcache"
+	"tidemark/model"
+)
+
+// definitions answers for both kinds of items: configured ones from the configuration cache, declared ones from the catalog. It is what
+// the stages know as Items.
+type definitions struct {
+	cache   *confcache.Cache
+	catalog *catalog.Catalog
+
+	mu sync.RWMutex
+	// declared holds the items that the catalog declares, made on first use; entries are replaced, never changed.
+	declared map[model.ItemID]*model.Item
+}
+
+func newDefinitions(cache *confcache.Cache, c *catalog.Catalog) *definitions {
+	return &definitions{cache: cache, catalog: c, declared: map[model.ItemID]*model.Item{}}
+}
+
+// Item implements preproc.Items.
+func (d *definitions) Item(id model.ItemID) (*model.Item, bool) {
+	if item, ok := d.cache.Snapshot().Item(id); ok {
+		return item, true
+	}
+	d.mu.RLock()
+	item := d.declared[id]
+	d.mu.RUnlock()
+	if item != nil {
+		return item, true
+	}
+	entry, ok := d.catalog.Item(id)
+	if !ok || entry.Kind != model.Declared {
+		return nil, false
+	}
+	item = d.declaredItem(entry)
+	d.mu.Lock()
+	d.declared[id] = item
+	d.mu.Unlock()
+	return item, true
+}
+
+// declaredItem turns a catalog entry into an item without preprocessing steps.
+func (d *definitions) declaredItem(e model.Entry) *model.Item {
+	return &model.Item{
+		ID: e.ID, HostID: e.HostID, Kind: model.Declared, Type: model.ActiveAgent, Key: e.Key, Name: e.Name, Description: e.Help,
+		ValueType: e.ValueType, Units: e.Units, Interval: e.Interval, History: declaredHistory, Trends: declaredTrends, Enabled: true,
+		Labels: d.catalog.OwnLabels(e.ID),
+	}
+}
+
+// forget drops declared items that changed or went.
+func (d *definitions) forget(ids []model.ItemID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range ids {
+		delete(d.declared, id)
+	}
+}
+
+// ItemByKey implements preproc.Items.
+func (d *definitions) ItemByKey(host model.HostID, key string) (*model.Item, bool) {
+	if item, ok := d.cache.Snapshot().ItemByKey(host, key); ok {
+		return item, true
+	}
+	entry, ok := d.catalog.ByKey(host, key)
+	if !ok {
+		return nil, false
+	}
+	return d.Item(entry.ID)
+}
+
+// trapperItems is what the trapper asks; the methods are called for every value and do not allocate.
+type trapperItems struct{ *definitions }
+
+// Host implements trapper.Items.
+func (d trapperItems) Host(name []byte) (trapper.HostRef, bool) {
+	h, ok := d.cache.Snapshot().HostBytes(name)
+	if !ok {
+		return trapper.HostRef{}, false
+	}
+	return trapper.HostRef{ID: h.ID, Enabled: h.Enabled, Metadata: h.Metadata}, true
+}
+
+// ItemByKey implements trapper.Items.
+func (d trapperItems) ItemByKey(host model.HostID, key []byte) (trapper.ItemRef, bool) {
+	if item, ok := d.cache.Snapshot().ItemByKeyBytes(host, key); ok {
+		return itemRef(item), true
+	}
+	entry, ok := d.catalog.ByKeyBytes(host, key)
+	if !ok || entry.Kind != model.Declared {
+		return trapper.ItemRef{}, false
+	}
+	return trapper.ItemRef{
+		ID: entry.ID, HostID: entry.HostID, Kind: model.Declared, Type: model.ActiveAgent, ValueType: entry.ValueType, Enabled: true,
+	}, true
+}
+
+// ItemByID implements trapper.Items.
+func (d trapperItems) ItemByID(id model.ItemID) (trapper.ItemRef, bool) {
+	item, ok := d.Item(id)
+	if !ok {
+		return trapper.ItemRef{}, false
+	}
+	return itemRef(item), true
+}
+
+func itemRef(item *model.Item) trapper.ItemRef {
+	return trapper.ItemRef{
+		ID: item.ID, HostID: item.HostID, Kind: item.Kind, Type: item.Type, ValueType: item.ValueType, Enabled: item.Enabled,
+	}
+}
+
+// ActiveChecks implements trapper.Items.
+func (d trapperItems) ActiveChecks(host model.HostID) ([]*model.Item, uint64) {
+	s := d.cache.Snapshot()
+	return s.ActiveItems(host), s.HostRevision(host)
+}
+
+// namedItems is what the trigger evaluator asks: items by the technical name of their host.
+type namedItems struct {
+	*definitions
+	// next, while a change of the configuration is being applied, is the snapshot that will be in force after it.
+	mu   sync.Mutex
+	next *confcache.Snapshot
+}
+
+// ItemByKey implements trigger.Items.
+func (n *namedItems) ItemByKey(host, key string) (model.ItemID, model.ValueType, bool) {
+	n.mu.Lock()
+	s := n.next
+	n.mu.Unlock()
+	if s == nil {
+		s = n.cache.Snapshot()
+	}
+	h, ok := s.Host(host)
+	if !ok || !h.Enabled {
+		return 0, 0, false
+	}
+	if item, ok := s.ItemByKey(h.ID, key); ok {
+		return item.ID, item.ValueType, item.Enabled
+	}
+	entry, ok := n.catalog.ByKey(h.ID, key)
+	if !ok || entry.Kind != model.Declared {
+		return 0, 0, false
+	}
+	return entry.ID, entry.ValueType, true
+}
+
+// use makes a snapshot the one that is asked, until use(nil).
+func (n *namedItems) use(s *confcache.Snapshot) {
+	n.mu.Lock()
+	n.next = s
+	n.mu.Unlock()
+}
+
+// itemOf finds an item of either kind by host and key, for the names of events.
+func (n *namedItems) itemOf(host, key string) (*model.Item, bool) {
+	h, ok := n.cache.Snapshot().Host(host)
+	if !ok {
+		return nil, false
+	}
+	return n.ItemOfHost(h.ID, key)
+}
+
+// ItemOfHost is definitions.ItemByKey, which namedItems hides.
+func (n *namedItems) ItemOfHost(host model.HostID, key string) (*model.Item, bool) {
+	return n.definitions.ItemByKey(host, key)
+}
+
+// eventObjects is what the event log asks for names, tags and severities.
+type eventObjects struct{ items *namedItems }
+
+// TriggerByID implements event.Objects.
+func (o eventObjects) TriggerByID(id model.TriggerID) (*model.Trigger, bool) {
+	return o.items.cache.Snapshot().TriggerByID(id)
+}
+
+// HostByName implements event.Objects.
+func (o eventObjects) HostByName(host string) (*model.Host, bool) {
+	return o.items.cache.Snapshot().HostByName(host)
+}
+
+// ItemOf implements event.Objects.
+func (o eventObjects) ItemOf(host, key string) (*model.Item, bool) { return o.items.itemOf(host, key) }

@@ -1,0 +1,51 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"tidemark/catalog"
+	"tidemark/confdb"
+	"tidemark/internal/vfs"
+)
+
+// File is a file to import.
+type File struct {
+	Name   string
+	Source []byte
+}
+
+// ImportOffline imports Zabbix exports into the data folder of a server that does not run. It returns the reports of the files that
+// could be read; a folder in use is ErrInUse.
+func ImportOffline(ctx context.Context, data string, files []File, logger *slog.Logger) (reports []*confdb.Report, err error) {
+	fsys := vfs.OS{}
+	if err := fsys.MkdirAll(data); err != nil {
+		return nil, fmt.Errorf("create the data folder: %w", err)
+	}
+	lock, err := fsys.Lock(filepath.Join(data, lockFile))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w (%v)", data, ErrInUse, err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	c, err := catalog.Open(ctx, fsys, filepath.Join(data, "catalog"), catalog.Options{Logger: logger})
+	if err != nil {
+		return nil, fmt.Errorf("open the catalog: %w", err)
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	db, err := confdb.Open(ctx, data, confdb.Options{IDs: c, Logger: logger})
+	if err != nil {
+		return nil, fmt.Errorf("open the configuration: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	for _, f := range files {
+		report, err := db.Import(ctx, f.Name, f.Source, confdb.ImportOptions{})
+		if err != nil {
+			return reports, fmt.Errorf("import %s: %w", f.Name, err)
+		}
+		reports = append(reports, report)
+	}
+	return reports, nil
+}

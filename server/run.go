@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tidemark/housekeeper"
+)
+
+// stopTime is how long a stop may take before connections are cut.
+const stopTime = 1500 * time.Millisecond
+
+// Run serves until ctx ends, then stops: first the listeners, then the pipeline along the way of a value. Values that were taken are
+// stored and answered. It returns nil when ctx ended it.
+func (s *Server) Run(ctx context.Context) error {
+	handler, err := s.handler()
+	if err != nil {
+		return err
+	}
+	// The pipeline outlives ctx: it ends when its input does.
+	pipeline, endPipeline := context.WithCancel(context.WithoutCancel(ctx))
+	defer endPipeline()
+	var syncing errgroup.Group
+	syncer := s.syncer()
+	syncing.Go(func() error { return syncer.Run(pipeline) })
+
+	g, running := errgroup.WithContext(ctx)
+	web := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	stopRates := make(chan struct{})
+	keeper := housekeeper.New(housekeeper.Options{Pruner: s.engine, Events: s.db, Items: s, Metrics: s.metrics, Logger: s.logger})
+	g.Go(func() error { return s.serveHTTP(web) })
+	g.Go(func() error { return s.trapper.Serve(running, s.o.Trapper) })
+	g.Go(func() error { return s.cache.Run(running, s.db.Changed()) })
+	g.Go(func() error { return s.evaluator.Run(running) })
+	g.Go(func() error { return s.events.Run(running) })
+	g.Go(func() error { return keeper.Run(running) })
+	g.Go(func() error { s.rates.sample(stopRates); return nil })
+	g.Go(func() error { return s.tellProblems(running) })
+	g.Go(func() error {
+		<-running.Done()
+		close(stopRates)
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer cancel()
+		if err := web.Shutdown(stopping); err != nil {
+			return web.Close()
+		}
+		return nil
+	})
+	err = g.Wait()
+	_ = s.histcache.Close()
+	if syncErr := syncing.Wait(); err == nil {
+		err = syncErr
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (s *Server) serveHTTP(web *http.Server) error {
+	if err := web.Serve(s.o.HTTP); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve HTTP: %w", err)
+	}
+	return nil
+}
+
+// tellProblems tells live pages when problems changed.
+func (s *Server) tellProblems(ctx context.Context) error {
+	changed, cancel := s.events.Subscribe()
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+			s.hub.ProblemsChanged()
+		}
+	}
+}
+
+// Close makes everything durable and releases the data folder. Run must have returned. A second call does nothing.
+func (s *Server) Close() error {
+	s.closeOnce.Do(func() {
+		closers := []interface{ Close() error }{}
+		if s.trapper != nil {
+			closers = append(closers, s.trapper)
+		}
+		if s.events != nil {
+			closers = append(closers, s.events)
+		}
+		if s.engine != nil {
+			closers = append(closers, s.engine)
+		}
+		if s.db != nil {
+			closers = append(closers, s.db)
+		}
+		if s.catalog != nil {
+			closers = append(closers, s.catalog)
+		}
+		if s.lock != nil {
+			closers = append(closers, s.lock)
+		}
+		var all []error
+		for _, c := range closers {
+			all = append(all, c.Close())
+		}
+		s.closeErr = errors.Join(all...)
+	})
+	return s.closeErr
+}

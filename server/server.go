@@ -1,0 +1,300 @@
+// Package server puts the parts of the server together: it opens them from the sink backwards, lets them run, and stops them along the
+// way of a value, so that nothing that was accepted is lost.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"tidemark/catalog"
+	"tidemark/collect/trapper"
+	"tidemark/confcache"
+	"tidemark/confdb"
+	"tidemark/event"
+	"tidemark/histcache"
+	"tidemark/histsync"
+	"tidemark/internal/vfs"
+	"tidemark/model"
+	"tidemark/preproc"
+	"tidemark/query"
+	"tidemark/storage"
+	"tidemark/storage/dbengine"
+	"tidemark/trigger"
+	"tidemark/valuecache"
+)
+
+// Options of a Server.
+type Options struct {
+	// Data is the data folder; it is created if need be.
+	Data string
+	// HTTP is the listener of the page and the APIs, Trapper that of agents and senders. The server closes them.
+	HTTP, Trapper net.Listener
+	// Autoregistration makes a host of each unknown agent that asks for its list.
+	Autoregistration bool
+	// Relaxed answers senders before their values are synced; see docs/user/configuration.md.
+	Relaxed bool
+	// DiskSpaceBytes bounds the store; 0 means 4 GiB or 10 % of the free space, whichever is less.
+	DiskSpaceBytes int64
+	// PageCacheBytes bounds the memory for sealed pages; 0 means 128 MiB.
+	PageCacheBytes int64
+	// HistoryCacheBytes bounds the values that wait to be stored; 0 means 64 MiB.
+	HistoryCacheBytes int
+	// Version is shown on the page.
+	Version string
+	// Logger may be nil.
+	Logger *slog.Logger
+}
+
+// Server is an open server.
+type Server struct {
+	o       Options
+	logger  *slog.Logger
+	metrics *metrics.Set
+	started time.Time
+	lock    io.Closer
+
+	catalog     *catalog.Catalog
+	engine      *dbengine.DB
+	classes     []dbengine.Class
+	db          *confdb.DB
+	cache       *confcache.Cache
+	definitions *definitions
+	names       *namedItems
+	values      *valuecache.Cache
+	events      *event.Log
+	evaluator   *trigger.Evaluator
+	histcache   *histcache.Cache
+	preproc     *preproc.Processor
+	trapper     *trapper.Server
+	presence    *presence
+
+	querier *query.Querier
+	latest  *query.Latest
+	hub     *query.Hub
+	rates   *rates
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// lockFile is what keeps two processes out of one data folder.
+const lockFile = "LOCK"
+
+// ErrInUse says that another process works in the data folder.
+var ErrInUse = errors.New("the data folder is in use by another tidemark; stop it, or choose another folder with --data")
+
+// Open opens everything in the data folder and evaluates again what a crash left unevaluated. Nothing is served before Run.
+func Open(ctx context.Context, o Options) (*Server, error) {
+	s := &Server{o: o, logger: o.Logger, metrics: metrics.NewSet(), started: time.Now(), presence: &presence{}, classes: retentionClasses()}
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	if err := s.open(ctx); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) open(ctx context.Context) error {
+	fsys := vfs.OS{}
+	if err := fsys.MkdirAll(s.o.Data); err != nil {
+		return fmt.Errorf("create the data folder: %w", err)
+	}
+	lock, err := fsys.Lock(filepath.Join(s.o.Data, lockFile))
+	if err != nil {
+		return fmt.Errorf("%s: %w (%v)", s.o.Data, ErrInUse, err)
+	}
+	s.lock = lock
+	steps := []func(context.Context, vfs.FS) error{s.openStores, s.openEvaluation, s.openPipeline, s.openQueries}
+	for _, step := range steps {
+		if err := step(ctx, fsys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openStores opens what is on disk: catalog, engine, configuration.
+func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
+	var err error
+	s.catalog, err = catalog.Open(ctx, fsys, filepath.Join(s.o.Data, "catalog"), catalog.Options{Logger: s.logger, Metrics: s.metrics})
+	if err != nil {
+		return fmt.Errorf("open the catalog: %w", err)
+	}
+	space, err := diskSpace(fsys, s.o.Data, s.o.DiskSpaceBytes)
+	if err != nil {
+		return err
+	}
+	durability := dbengine.Group
+	if s.o.Relaxed {
+		durability = dbengine.Relaxed
+	}
+	cacheBytes := s.o.PageCacheBytes
+	if cacheBytes == 0 {
+		cacheBytes = 128 << 20
+	}
+	s.engine, err = dbengine.Open(ctx, fsys, filepath.Join(s.o.Data, "engine"), dbengine.Options{
+		DiskSpaceBytes: space, PageCacheBytes: cacheBytes, Durability: durability, Classes: s.classes, Metrics: s.metrics, Logger: s.logger,
+	})
+	if err != nil {
+		return fmt.Errorf("open the engine: %w", err)
+	}
+	s.db, err = confdb.Open(ctx, s.o.Data, confdb.Options{IDs: s.catalog, Logger: s.logger, Metrics: s.metrics})
+	if err != nil {
+		return fmt.Errorf("open the configuration: %w", err)
+	}
+	if err := importTemplates(ctx, s.db, s.logger); err != nil {
+		return err
+	}
+	s.cache = confcache.New(s.db, confcache.Options{Logger: s.logger, Metrics: s.metrics})
+	s.definitions = newDefinitions(s.cache, s.catalog)
+	s.names = &namedItems{definitions: s.definitions}
+	return nil
+}
+
+// openEvaluation opens triggers and events, brings the configuration into force, and evaluates what came behind the evaluated LSN.
+func (s *Server) openEvaluation(ctx context.Context, _ vfs.FS) error {
+	s.values = valuecache.New(valuecache.Options{History: s.engine, Metrics: s.metrics, Logger: s.logger})
+	var err error
+	expressions := &expressions{}
+	s.events, err = event.Open(ctx, event.Options{
+		Store: eventStore{s.db, s.engine}, Objects: eventObjects{s.names}, Values: s.values, Expressions: expressions, Metrics: s.metrics, Logger: s.logger,
+	})
+	if err != nil {
+		return fmt.Errorf("open the events: %w", err)
+	}
+	s.evaluator = trigger.New(trigger.Options{
+		Values: s.values, Events: s.events, Items: s.names, States: s.events.States(), Evaluated: s.events.Evaluated(), Metrics: s.metrics, Logger: s.logger,
+	})
+	expressions.evaluator = s.evaluator
+	s.cache.Subscribe(s.applyConfiguration)
+	if _, err := s.cache.Refresh(ctx); err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	if err := s.defineDeclared(ctx); err != nil {
+		return err
+	}
+	if err := s.values.Warm(ctx, time.Now().UnixNano()); err != nil {
+		return fmt.Errorf("fill the value cache: %w", err)
+	}
+	return s.replay(ctx)
+}
+
+// replay evaluates the values that were stored but not evaluated when the process ended.
+func (s *Server) replay(ctx context.Context) error {
+	from := s.events.Evaluated()
+	values := 0
+	err := s.engine.Replay(ctx, from, func(lsn model.LSN, b *model.Batch) error {
+		values += b.Len()
+		return s.evaluator.Evaluate(ctx, lsn, b)
+	})
+	if err != nil {
+		return fmt.Errorf("evaluate the values since the last stop: %w", err)
+	}
+	if values > 0 {
+		s.logger.Info("values evaluated that came before the last stop", "values", values)
+	}
+	return nil
+}
+
+// openPipeline makes the stages that hold values in memory only.
+func (s *Server) openPipeline(context.Context, vfs.FS) error {
+	s.histcache = histcache.New(histcache.Options{LimitBytes: s.o.HistoryCacheBytes, Metrics: s.metrics})
+	s.preproc = preproc.New(preproc.Options{Items: s.definitions, Sink: s.histcache, Metrics: s.metrics, Logger: s.logger})
+	options := trapper.Options{
+		Sink: s.preproc, Items: trapperItems{s.definitions}, Presence: s.presence, Marks: s.engine, Log: s.logger, Metrics: s.metrics,
+		Declarer: &declarer{
+			definitions: s.definitions, engine: s.engine, classes: s.classes, db: s.db, changed: s.itemsChanged, logger: s.logger,
+		},
+	}
+	if s.o.Autoregistration {
+		options.Registrar = &registrar{db: s.db, cache: s.cache, logger: s.logger}
+	}
+	s.trapper = trapper.New(options)
+	return nil
+}
+
+// openQueries makes the read side.
+func (s *Server) openQueries(context.Context, vfs.FS) error {
+	s.querier = query.New(s.engine, s.catalog, query.Options{Metrics: s.metrics})
+	s.latest = query.NewLatest(s.querier)
+	s.hub = query.NewHub(s.metrics)
+	s.rates = &rates{}
+	return nil
+}
+
+// syncer makes the history syncer over everything that is open.
+func (s *Server) syncer() *histsync.Syncer {
+	return histsync.New(histsync.Options{
+		Source: s.histcache, History: s.engine, Evaluator: s.evaluator, EndOfInput: histcache.ErrClosed,
+		Observers: []histsync.Observer{s.latest, observerFunc(s.hub.Publish), s.rates}, Metrics: s.metrics, Logger: s.logger,
+	})
+}
+
+// observerFunc lets a function be an observer.
+type observerFunc func(*model.Batch)
+
+// Observe implements histsync.Observer.
+func (f observerFunc) Observe(b *model.Batch) { f(b) }
+
+// diskSpace returns the quota of the store.
+func diskSpace(fsys vfs.FS, dir string, wanted int64) (int64, error) {
+	if wanted > 0 {
+		return wanted, nil
+	}
+	free, _, err := fsys.Free(dir)
+	if err != nil {
+		return 0, fmt.Errorf("look for free space in %s: %w", dir, err)
+	}
+	return max(dbengine.MinDiskSpaceBytes, min(4<<30, free/10)), nil
+}
+
+// expressions lets the event log evaluate macros by an evaluator that is made after it.
+type expressions struct{ evaluator *trigger.Evaluator }
+
+// EvaluateText implements event.Expressions.
+func (e *expressions) EvaluateText(ctx context.Context, expression string, at int64) (string, error) {
+	return e.evaluator.EvaluateText(ctx, expression, at)
+}
+
+// eventStore keeps events in the configuration database, and tells the engine which part of its log is not needed any more.
+type eventStore struct {
+	db     *confdb.DB
+	engine storage.Replayer
+}
+
+// Load implements event.Store.
+func (e eventStore) Load(ctx context.Context) (event.Loaded, error) {
+	var l event.Loaded
+	var err error
+	if l.States, err = e.db.TriggerStates(ctx); err != nil {
+		return l, err
+	}
+	if l.Problems, err = e.db.OpenProblems(ctx); err != nil {
+		return l, err
+	}
+	if l.Evaluated, err = e.db.Evaluated(ctx); err != nil {
+		return l, err
+	}
+	l.LastEventID, err = e.db.MaxEventID(ctx)
+	return l, err
+}
+
+// Record implements event.Store.
+func (e eventStore) Record(ctx context.Context, r event.Record) error {
+	if err := e.db.Record(ctx, r.Events, r.States, r.Evaluated); err != nil {
+		return err
+	}
+	e.engine.Release(r.Evaluated)
+	return nil
+}
