@@ -3,7 +3,9 @@ package agent
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"go.uber.org/goleak"
 
 	"tidemark/model"
@@ -110,4 +112,58 @@ func TestRun_doesWhatAServerAsks(t *testing.T) {
 	if len(f.declared) != 0 {
 		t.Errorf("%d items were declared to a server that does not know how", len(f.declared))
 	}
+}
+
+func TestTest(t *testing.T) {
+	c, v, err := Test("system.cpu.num")
+	if err != nil || c.Type != model.Uint || v.Bits == 0 {
+		t.Errorf("system.cpu.num: %+v, %v", v, err)
+	}
+	if _, _, err := Test("system.cpu.num["); err == nil {
+		t.Error("a broken key is taken")
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	f := newFakeServer(t, "127.0.0.1:0")
+	set := metrics.NewSet()
+	a := start(t, t.TempDir(), Options{Server: f.address(), Metrics: set})
+	eventually(t, "first values", func() bool { return len(f.rows(ping)) > 2 })
+	a.stop()
+	var text strings.Builder
+	set.WritePrometheus(&text)
+	for _, want := range []string{"tidemark_agent_values_dropped_total 0\n", "tidemark_agent_connected 1\n", "tidemark_agent_buffer_limit_bytes 67108864\n"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+	if strings.Contains(text.String(), "tidemark_agent_values_sent_total 0\n") {
+		t.Error("nothing is counted as sent")
+	}
+}
+
+// BenchmarkSecond is what one second costs the agent besides the network: measuring, buffering and encoding.
+func BenchmarkSecond(b *testing.B) {
+	a, err := Open(b.Context(), b.TempDir(), Options{Server: "127.0.0.1:1"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Close()
+	c := newCollector(a)
+	c.tidemark = true
+	moment := time.Now().Truncate(time.Hour)
+	values := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		moment = moment.Add(time.Second)
+		c.tick(moment, moment)
+		rows := a.buffer.take(nil, batchRows)
+		values += len(rows)
+		a.sender.encode(rows)
+		for i := range rows {
+			a.sender.declared[rows[i].item] = true
+		}
+		a.buffer.done(rows[len(rows)-1].id)
+	}
+	b.ReportMetric(float64(values)/float64(b.N), "values/op")
 }

@@ -156,8 +156,16 @@ func (d *declarer) addSelf(i selfItem) {
 
 // cpuModeNames are the modes of processors that are declared, with their names.
 var cpuModeNames = [...][2]string{
-	{"used", "used"}, {"user", "user"}, {"nice", "nice"}, {"system", "system"}, {"iowait", "waiting for I/O"},
-	{"irq", "interrupts"}, {"softirq", "soft interrupts"}, {"steal", "stolen by the hypervisor"}, {"guest", "guests"}, {"idle", "idle"},
+	{"used", "used"},
+	{"user", "user"},
+	{"nice", "nice"},
+	{"system", "system"},
+	{"iowait", "waiting for I/O"},
+	{"irq", "interrupts"},
+	{"softirq", "soft interrupts"},
+	{"steal", "stolen by the hypervisor"},
+	{"guest", "guests"},
+	{"idle", "idle"},
 }
 
 func (d *declarer) processors() {
@@ -188,9 +196,17 @@ func (d *declarer) memory() {
 	d.section = "memory"
 	d.add("vm.memory.size[total]", "Memory: total", everyMinute, "mode", "total")
 	for _, mode := range [...][2]string{
-		{"available", "available"}, {"free", "free"}, {"buffers", "buffers"}, {"cached", "page cache"}, {"slab", "kernel objects"},
-		{"anon", "of programs"}, {"shared", "shared"}, {"dirty", "to be written"}, {"writeback", "being written"},
-		{"committed", "promised"}, {"pavailable", "available, share"},
+		{"available", "available"},
+		{"free", "free"},
+		{"buffers", "buffers"},
+		{"cached", "page cache"},
+		{"slab", "kernel objects"},
+		{"anon", "of programs"},
+		{"shared", "shared"},
+		{"dirty", "to be written"},
+		{"writeback", "being written"},
+		{"committed", "promised"},
+		{"pavailable", "available, share"},
 	} {
 		d.add("vm.memory.size["+mode[0]+"]", "Memory: "+mode[1], 0, "mode", mode[0])
 	}

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,16 +11,6 @@ import (
 
 // ping is an item that every agent declares and that always has a value.
 const ping = "agent.ping"
-
-// checkGaps checks that the ticks of key follow each other without a hole of more than slack.
-func checkGaps(t *testing.T, rows []got, slack time.Duration) {
-	t.Helper()
-	for i := 1; i < len(rows); i++ {
-		if gap := time.Duration(rows[i].at - rows[i-1].at); gap > slack {
-			t.Errorf("nothing came for %s after value %d of %d", gap, i-1, len(rows))
-		}
-	}
-}
 
 func TestOutage_nothingIsLostOrDoubled(t *testing.T) {
 	f := newFakeServer(t, "127.0.0.1:0")
@@ -51,18 +39,6 @@ func TestOutage_nothingIsLostOrDoubled(t *testing.T) {
 	if f.batch > batchRows {
 		t.Errorf("a request had %d rows", f.batch)
 	}
-	for _, name := range must(os.ReadDir(dir)) {
-		if filepath.Ext(name.Name()) == segmentSuffix {
-			t.Errorf("%s is left after everything was sent", name.Name())
-		}
-	}
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }
 
 func TestOutage_lostAnswersDoubleNothing(t *testing.T) {

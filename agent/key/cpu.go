@@ -2,7 +2,6 @@ package key
 
 import (
 	"bytes"
-	"errors"
 	"runtime"
 	"strconv"
 	"time"
@@ -106,7 +105,7 @@ func (s *cpuSource) parse(b []byte, tick uint64, at time.Time) error {
 		}
 	}
 	if len(s.cores) == 0 || s.cores[0] == nil || s.cores[0].tick != tick {
-		return errors.New("Cannot obtain CPU information: no line for all processors.") //nolint:staticcheck // Item state text.
+		return reason("Cannot obtain CPU information: no line for all processors.")
 	}
 	return nil
 }
@@ -283,7 +282,7 @@ func (s *loadSource) load(m *Machine) error {
 	}
 	b, err := s.file.read()
 	if err == nil && !s.parse(b) {
-		err = errors.New("Cannot obtain load averages: /proc/loadavg is not as expected.") //nolint:staticcheck // Item state text.
+		err = reason("Cannot obtain load averages: /proc/loadavg is not as expected.")
 	}
 	s.err = err
 	return err

@@ -2,8 +2,6 @@ package key
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"sort"
 	"strings"
 	"sync"
@@ -30,7 +28,7 @@ func (u fsUsage) used() uint64 { return u.total - min(u.total, u.free) }
 func statfs(path string) (fsUsage, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
-		return fsUsage{}, fmt.Errorf("Cannot obtain filesystem information: %w.", err) //nolint:staticcheck // Item state text.
+		return fsUsage{}, reasonf("Cannot obtain filesystem information: %w.", err)
 	}
 	unit := uint64(st.Frsize)
 	if unit == 0 {
@@ -190,7 +188,7 @@ func (m *Machine) usage(path string) (fsUsage, error) {
 	u := m.mounts.usage[path]
 	if u == nil {
 		if len(m.mounts.usage) >= maxMounts {
-			return fsUsage{}, errors.New("Cannot obtain filesystem information: too many file systems.") //nolint:staticcheck // Item state text.
+			return fsUsage{}, reason("Cannot obtain filesystem information: too many file systems.")
 		}
 		u = &usageSource{remote: m.isRemotePath(path)}
 		m.mounts.usage[path] = u
@@ -237,7 +235,7 @@ func (u *usageSource) ask(path string, statfs func(string) (fsUsage, error)) (fs
 	}
 	switch {
 	case u.lateAt.IsZero() && u.tick > 20, !u.lateAt.IsZero() && time.Since(u.lateAt) > keepAlive:
-		return fsUsage{}, errors.New("Timeout while waiting for data.") //nolint:staticcheck // Item state text.
+		return fsUsage{}, reason("Timeout while waiting for data.")
 	case u.lateAt.IsZero():
 		return fsUsage{}, ErrNotYet
 	}

@@ -7,7 +7,6 @@
 package key
 
 import (
-	"errors"
 	"strings"
 )
 
@@ -18,7 +17,7 @@ const MaxKeyBytes = 2048
 const maxParams = 128
 
 // ErrSyntax is returned for text that is no item key.
-var ErrSyntax = errors.New("Invalid item key format.") //nolint:staticcheck // The exact text that Zabbix users know.
+var ErrSyntax = reason("Invalid item key format.")
 
 // Key is a parsed item key.
 type Key struct {

@@ -2,7 +2,6 @@ package key
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 )
 
@@ -27,7 +26,7 @@ func (s *memorySource) load(m *Machine) error {
 	if err == nil {
 		s.info = parseMeminfo(b)
 		if s.info.total == 0 {
-			err = errors.New("Cannot obtain memory information: no MemTotal in /proc/meminfo.") //nolint:staticcheck // Item state text.
+			err = reason("Cannot obtain memory information: no MemTotal in /proc/meminfo.")
 		}
 	}
 	s.err = err

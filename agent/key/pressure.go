@@ -1,7 +1,5 @@
 package key
 
-import "errors"
-
 // pressureNames are the files of /proc/pressure. See Documentation/accounting/psi.rst of the kernel.
 var pressureNames = [3]string{"cpu", "memory", "io"}
 
@@ -25,7 +23,7 @@ func (s *pressureSource) load(m *Machine) error {
 	if err == nil {
 		s.some, s.full = parsePressure(b)
 		if !s.some.found {
-			err = errors.New("Cannot obtain pressure: no line \"some\" in " + s.file.path + ".") //nolint:staticcheck // Item state text.
+			err = reason("Cannot obtain pressure: no line \"some\" in " + s.file.path + ".")
 		}
 	}
 	s.err = err
@@ -94,7 +92,7 @@ func compilePressure(m *Machine, k Key, c *Check) error {
 			return err
 		}
 		if !line.found {
-			return errors.New("Cannot obtain pressure: this kernel does not tell it.") //nolint:staticcheck // Item state text.
+			return reason("Cannot obtain pressure: this kernel does not tell it.")
 		}
 		return nil
 	}

@@ -2,7 +2,6 @@ package key
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 )
@@ -42,7 +41,7 @@ func (p *procFile) read() ([]byte, error) {
 			return nil, readError(p.path, err)
 		}
 		if len(p.buf) >= maxProcBytes {
-			return nil, fmt.Errorf("Cannot read %s: it is longer than %d bytes.", p.path, maxProcBytes) //nolint:staticcheck // Item state text.
+			return nil, reasonf("Cannot read %s: it is longer than %d bytes.", p.path, maxProcBytes)
 		}
 		p.buf = append(p.buf, make([]byte, len(p.buf))...)
 	}
@@ -60,7 +59,7 @@ func readError(path string, err error) error {
 	if errors.As(err, &pathErr) {
 		err = pathErr.Err
 	}
-	return fmt.Errorf("Cannot read %s: %w.", path, err) //nolint:staticcheck // Item state text.
+	return reasonf("Cannot read %s: %w.", path, err)
 }
 
 // cutLine returns the first line of b without its end, and the rest.

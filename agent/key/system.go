@@ -35,7 +35,7 @@ func compileUptime(m *Machine, _ Key, c *Check) error {
 		field, _ := cutField(b)
 		v, ok := parseFixed(field)
 		if !ok {
-			return 0, errors.New("Cannot obtain uptime: /proc/uptime is not as expected.") //nolint:staticcheck // Item state text.
+			return 0, reason("Cannot obtain uptime: /proc/uptime is not as expected.")
 		}
 		return uint64(v), nil
 	})
@@ -204,7 +204,7 @@ func compileMaximum(name string, field int) compiler {
 			}
 			v, _, ok := cutUint(b)
 			if !ok {
-				return 0, errors.New("Cannot read " + f.path + ": no number where one was expected.") //nolint:staticcheck // Item state text.
+				return 0, reason("Cannot read " + f.path + ": no number where one was expected.")
 			}
 			return v, nil
 		})

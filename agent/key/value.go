@@ -2,6 +2,7 @@ package key
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 
@@ -43,24 +44,35 @@ func (v Value) Append(dst []byte) []byte {
 // String returns the value as text.
 func (v Value) String() string { return string(v.Append(nil)) }
 
+// reason is why a key cannot be measured. Its text becomes an item's state, where Zabbix users look for sentences.
+type reason string
+
+// Error returns the sentence.
+func (r reason) Error() string { return string(r) }
+
+// reasonf is a reason with parts, which may wrap another error.
+func reasonf(format string, parts ...any) error { return fmt.Errorf(format, parts...) }
+
 // The errors of keys. Their texts are those that Zabbix users find in item states, hence capital and full stop.
 //
-//nolint:staticcheck // See above.
+
 var (
-	ErrUnsupportedKey = errors.New("Unsupported item key.")
-	ErrTooManyParams  = errors.New("Too many parameters.")
+	// ErrUnsupportedKey is returned for a key that the agent does not know.
+	ErrUnsupportedKey = reason("Unsupported item key.")
+	// ErrTooManyParams is returned for a key with more parameters than it has.
+	ErrTooManyParams = reason("Too many parameters.")
 
-	errFirst  = errors.New("Invalid first parameter.")
-	errSecond = errors.New("Invalid second parameter.")
-	errThird  = errors.New("Invalid third parameter.")
-	errFourth = errors.New("Invalid fourth parameter.")
-	errFifth  = errors.New("Invalid fifth parameter.")
+	errFirst  = reason("Invalid first parameter.")
+	errSecond = reason("Invalid second parameter.")
+	errThird  = reason("Invalid third parameter.")
+	errFourth = reason("Invalid fourth parameter.")
+	errFifth  = reason("Invalid fifth parameter.")
 
-	errNoDevice    = errors.New("Cannot find this device.")
-	errNoInterface = errors.New("Cannot find information for this network interface.")
-	errNoSwap      = errors.New("Cannot be calculated because swap file size is 0.")
-	errNoTotal     = errors.New("Cannot be calculated because the total is 0.")
-	errNoCPU       = errors.New("Cannot obtain CPU information: no such processor.")
+	errNoDevice    = reason("Cannot find this device.")
+	errNoInterface = reason("Cannot find information for this network interface.")
+	errNoSwap      = reason("Cannot be calculated because swap file size is 0.")
+	errNoTotal     = reason("Cannot be calculated because the total is 0.")
+	errNoCPU       = reason("Cannot obtain CPU information: no such processor.")
 )
 
 // ErrNotYet means that a value needs an earlier tick to compare with: nothing is sent, the next tick has it.

@@ -2,7 +2,6 @@ package key
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,7 +22,7 @@ func fakeMachine(proc string) *Machine {
 		case "/btrfs":
 			return fsUsage{total: 100, free: 50, available: 50}, nil
 		}
-		return fsUsage{}, errors.New("Cannot obtain filesystem information: no such file or directory.") //nolint:staticcheck // As in the code.
+		return fsUsage{}, reason("Cannot obtain filesystem information: no such file or directory.")
 	}
 	return m
 }
