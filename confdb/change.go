@@ -37,13 +37,14 @@ func (d *DB) change(ctx context.Context, what string, f func(*change) error) err
 	if err != nil {
 		return d.wrap(what, errors.Join(err, tx.Rollback()))
 	}
-	if err := tx.Commit(); err != nil {
-		return d.wrap(what, err)
-	}
 	if c.templates {
+		// Before the commit: this transaction holds the one connection, so nobody can read definitions in between.
 		d.mu.Lock()
 		d.definitions = nil
 		d.mu.Unlock()
+	}
+	if err := tx.Commit(); err != nil {
+		return d.wrap(what, err)
 	}
 	if changed {
 		d.changes.Inc()

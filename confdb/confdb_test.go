@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,26 +94,11 @@ func TestOpen_again(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = entries
-}
-
-func TestDump(t *testing.T) {
-	d := open(t, t.TempDir())
-	t.Log(importFile(t, d, "template-6.0.yaml"))
-	t.Log(importFile(t, d, "template-6.0.yaml"))
-	t.Log(importFile(t, d, "host-7.0.json"))
-	t.Log(importFile(t, d, "host-7.0.json"))
-	h := hosts(t, d)["queue-1"]
-	t.Logf("%+v", h.Host)
-	t.Logf("%+v", h.TemplateMacros)
-	for _, i := range h.Items {
-		t.Logf("%+v", i)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
 	}
-	err := d.Declared(context.Background(), h.Host.ID, []model.Item{{Key: `queue.length["a b"]`, Labels: model.Labels{{Name: "queue", Value: "a b"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, i := range hosts(t, d)["queue-1"].Triggers {
-		t.Logf("%+v", i)
+	if !slices.Contains(names, FileName) {
+		t.Errorf("the folder has %v, want %s", names, FileName)
 	}
 }

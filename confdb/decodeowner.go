@@ -45,7 +45,7 @@ func (d *decoder) owner(x *export, n *node, kind ownerKind) {
 	d.leaveOut(n, "httptests", "dashboards", "screens", "applications")
 	d.unknown(n)
 	for _, what := range slices.Sorted(maps.Keys(d.idle)) {
-		d.report.remark(path, n.line, "%d %s, which has no collector yet; kept, but not collected", d.idle[what], what)
+		d.report.remark(path, n.line, "%s (%d), which has no collector yet; kept, but not collected", what, d.idle[what])
 	}
 	if kind == hostOwner {
 		x.hosts = append(x.hosts, o)

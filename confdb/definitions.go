@@ -34,19 +34,15 @@ type triggerDefinition struct {
 	expression, recovery []string
 }
 
-// define returns the definitions, which it reads when a template changed since the last call.
-func (d *DB) define(ctx context.Context) (*definitions, error) {
+// define returns the definitions, which it reads when a template changed since the last call. They belong to the state
+// of the database that tx sees.
+func (d *DB) define(ctx context.Context, tx *sql.Tx) (*definitions, error) {
 	d.mu.Lock()
 	have := d.definitions
 	d.mu.Unlock()
 	if have != nil {
 		return have, nil
 	}
-	tx, err := d.sql.BeginTx(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer tx.Rollback() //nolint:errcheck // it only read
 	f := &definitions{
 		templates: make(map[model.TemplateID]*template), byName: make(map[string]*template),
 		items: make(map[int64]*model.ItemConfig), triggers: make(map[int64]*triggerDefinition), depends: make(map[int64][]int64),
@@ -58,7 +54,7 @@ func (d *DB) define(ctx context.Context) (*definitions, error) {
 			return nil, err
 		}
 	}
-	// Stored inside the transaction: a change that would make it stale can only commit, and clear it, later.
+	// There is one connection, so a change that makes this stale can only begin, and then clear it, after tx.
 	d.mu.Lock()
 	d.definitions = f
 	d.mu.Unlock()

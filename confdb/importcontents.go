@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"tidemark/model"
 )
@@ -89,13 +90,31 @@ func (e *existing[F]) add(r *row[F], uuid, key string) {
 	e.byKey[key] = r
 }
 
-// find returns the row for an object, or nil: by its uuid, else by its key. A row that another object of the file took
-// is not found again.
-func (e *existing[F]) find(uuid, key string) *row[F] {
-	if r := e.byUUID[uuid]; uuid != "" && r != nil && !r.taken {
-		return r
+// take finds the rows of n objects, of which identity gives uuid and key, and marks them as taken: first by uuid for all
+// objects, then by key for the others, so that objects that swap their keys keep their rows. Objects without a row have
+// nil.
+func (e *existing[F]) take(n int, identity func(int) (uuid, key string)) []*row[F] {
+	found := make([]*row[F], n)
+	for i := range n {
+		uuid, _ := identity(i)
+		if r := e.byUUID[uuid]; uuid != "" && r != nil && !r.taken {
+			r.taken = true
+			found[i] = r
+		}
 	}
-	if r := e.byKey[key]; r != nil && !r.taken {
+	for i := range n {
+		_, key := identity(i)
+		if r := e.byKey[key]; found[i] == nil && r != nil && !r.taken {
+			r.taken = true
+			found[i] = r
+		}
+	}
+	return found
+}
+
+// displaced returns the row whose key an object takes over although the object was matched to another row, or nil.
+func (e *existing[F]) displaced(mine *row[F], key string) *row[F] {
+	if r := e.byKey[key]; r != nil && r != mine && !r.taken && !r.inherited {
 		return r
 	}
 	return nil
@@ -127,16 +146,17 @@ func (i *importer) items(ctx context.Context, w owner, rule int64, list []itemDe
 	if err != nil {
 		return err
 	}
-	seen := make(map[string]int, len(list))
+	list = i.distinctItems(list, kind, path)
+	found := have.take(len(list), func(n int) (string, string) { return list[n].uuid, list[n].key })
 	for n := range list {
 		def := &list[n]
-		if line := seen[def.key]; line != 0 {
-			i.report.remark(path+", item "+def.key, def.line, "the key is taken by the item at line %d; not taken", line)
-			i.report.count(kind, refused)
-			continue
+		if r := have.displaced(found[n], def.key); r != nil {
+			r.taken = true
+			if err := i.delete(ctx, w, "items", r.id, kind); err != nil {
+				return err
+			}
 		}
-		seen[def.key] = def.line
-		what, err := i.item(ctx, w, rule, def, have)
+		what, err := i.item(ctx, w, rule, def, found[n])
 		if err != nil {
 			return fmt.Errorf("item %s: %w", def.key, err)
 		}
@@ -155,6 +175,26 @@ func (i *importer) items(ctx context.Context, w owner, rule int64, list []itemDe
 	return nil
 }
 
+// distinctItems leaves out and remarks items whose key or uuid an earlier one has.
+func (i *importer) distinctItems(list []itemDef, kind, path string) []itemDef {
+	keys, uuids := make(map[string]int, len(list)), make(map[string]int, len(list))
+	kept := list[:0:0]
+	for _, def := range list {
+		at := path + ", " + strings.TrimSuffix(kind, "s") + " " + def.key
+		if line := keys[def.key]; line != 0 {
+			i.report.remark(at, def.line, "the key is taken by the one at line %d; not taken", line)
+		} else if line := uuids[def.uuid]; line != 0 && def.uuid != "" {
+			i.report.remark(at, def.line, "the uuid is taken by the one at line %d; not taken", line)
+		} else {
+			keys[def.key], uuids[def.uuid] = def.line, def.line
+			kept = append(kept, def)
+			continue
+		}
+		i.report.count(kind, refused)
+	}
+	return kept
+}
+
 func (i *importer) existingItems(ctx context.Context, w owner, rule int64) (*existing[itemFields], error) {
 	have := newExisting[itemFields]()
 	const own = "i.uuid, coalesce(d.key, i.key), i.name, i.type, i.value_type, i.enabled, i.delay, i.history, i.trends, " +
@@ -171,10 +211,8 @@ func (i *importer) existingItems(ctx context.Context, w owner, rule int64) (*exi
 	return have, err
 }
 
-func (i *importer) item(ctx context.Context, w owner, rule int64, def *itemDef, have *existing[itemFields]) (outcome, error) {
-	e := have.find(def.uuid, def.key)
+func (i *importer) item(ctx context.Context, w owner, rule int64, def *itemDef, e *row[itemFields]) (outcome, error) {
 	if e != nil {
-		e.taken = true
 		if e.fields == def.itemFields && !e.inherited {
 			return unchanged, nil
 		}
@@ -239,9 +277,17 @@ func (i *importer) rules(ctx context.Context, w owner, list []ruleDef, path stri
 	if len(list) > 0 {
 		i.templates = true // the decoded definitions hold prototypes, also those of hosts
 	}
+	list = i.distinctRules(list, path)
+	found := have.take(len(list), func(n int) (string, string) { return list[n].uuid, list[n].key })
 	for n := range list {
 		def := &list[n]
-		id, what, err := i.rule(ctx, w, def, have.find(def.uuid, def.key))
+		if r := have.displaced(found[n], def.key); r != nil {
+			r.taken = true
+			if err := i.delete(ctx, w, "discovery_rules", r.id, kindRule); err != nil {
+				return err
+			}
+		}
+		id, what, err := i.rule(ctx, w, def, found[n])
 		if err != nil {
 			return fmt.Errorf("discovery rule %s: %w", def.key, err)
 		}
@@ -267,6 +313,26 @@ func (i *importer) rules(ctx context.Context, w owner, list []ruleDef, path stri
 	return nil
 }
 
+// distinctRules leaves out and remarks discovery rules whose key or uuid an earlier one has.
+func (i *importer) distinctRules(list []ruleDef, path string) []ruleDef {
+	seen := make(map[string]int, len(list))
+	kept := list[:0:0]
+	for _, def := range list {
+		line := seen["key "+def.key]
+		if line == 0 && def.uuid != "" {
+			line = seen["uuid "+def.uuid]
+		}
+		if line != 0 {
+			i.report.remark(path+", discovery rule "+def.key, def.line, "the key or uuid is taken by the one at line %d; not taken", line)
+			i.report.count(kindRule, refused)
+			continue
+		}
+		seen["key "+def.key], seen["uuid "+def.uuid] = def.line, def.line
+		kept = append(kept, def)
+	}
+	return kept
+}
+
 func (i *importer) rule(ctx context.Context, w owner, def *ruleDef, e *row[ruleFields]) (int64, outcome, error) {
 	if e == nil {
 		host, template := w.columns()
@@ -274,7 +340,6 @@ func (i *importer) rule(ctx context.Context, w owner, def *ruleDef, e *row[ruleF
 			VALUES (?, ?, ?, ?, ?, ?)`, host, template, def.uuid, def.key, def.name, def.body)
 		return id, created, err
 	}
-	e.taken = true
 	if e.fields == def.ruleFields {
 		return e.id, unchanged, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 )
 
 const triggerColumns = "uuid, name, event_name, opdata, expression, recovery, recovery_mode, severity, enabled, multiple, " +
@@ -33,13 +34,11 @@ func (i *importer) triggers(ctx context.Context, w owner, rule int64, list []tri
 	if err != nil {
 		return err
 	}
+	list = i.distinctTriggers(list, kind, path)
+	found := have.take(list)
 	for n := range list {
 		def := &list[n]
-		have.claim(def)
-	}
-	for n := range list {
-		def := &list[n]
-		what, err := i.trigger(ctx, w, rule, def, have.claimed[def], path)
+		what, err := i.trigger(ctx, w, rule, def, found[n], path)
 		if err != nil {
 			return fmt.Errorf("trigger %s: %w", def.name, err)
 		}
@@ -58,11 +57,32 @@ func (i *importer) triggers(ctx context.Context, w owner, rule int64, list []tri
 	return nil
 }
 
-// existingTriggers are the triggers of an owner and those of the file that were matched to them.
+// distinctTriggers leaves out and remarks triggers that have the name and expressions, or the uuid, of an earlier one.
+func (i *importer) distinctTriggers(list []triggerDef, kind, path string) []triggerDef {
+	seen := make(map[string]int, len(list))
+	kept := list[:0:0]
+	for _, def := range list {
+		key := triggerKey(def.name, def.expression, def.recovery)
+		line := seen["key "+key]
+		if line == 0 && def.uuid != "" {
+			line = seen["uuid "+def.uuid]
+		}
+		if line != 0 {
+			i.report.remark(path+", "+strings.TrimSuffix(kind, "s")+" "+def.name, def.line,
+				"the one at line %d has the same uuid, or the same name and expressions; not taken", line)
+			i.report.count(kind, refused)
+			continue
+		}
+		seen["key "+key], seen["uuid "+def.uuid] = def.line, def.line
+		kept = append(kept, def)
+	}
+	return kept
+}
+
+// existingTriggers are the triggers of an owner, also by name alone.
 type existingTriggers struct {
 	*existing[triggerFields]
-	byName  map[string][]*row[triggerFields]
-	claimed map[*triggerDef]*row[triggerFields]
+	byName map[string][]*row[triggerFields]
 }
 
 func triggerKey(name, expression, recovery string) string {
@@ -70,10 +90,7 @@ func triggerKey(name, expression, recovery string) string {
 }
 
 func (i *importer) existingTriggers(ctx context.Context, w owner, rule int64) (*existingTriggers, error) {
-	have := &existingTriggers{
-		existing: newExisting[triggerFields](), byName: make(map[string][]*row[triggerFields]),
-		claimed: make(map[*triggerDef]*row[triggerFields]),
-	}
+	have := &existingTriggers{existing: newExisting[triggerFields](), byName: make(map[string][]*row[triggerFields])}
 	err := i.query(ctx, func(r *sql.Rows) error {
 		e := &row[triggerFields]{}
 		if err := r.Scan(append([]any{&e.id}, e.fields.pointers()...)...); err != nil {
@@ -87,17 +104,24 @@ func (i *importer) existingTriggers(ctx context.Context, w owner, rule int64) (*
 	return have, err
 }
 
-// claim matches a trigger by its uuid, else by name and expressions, else by its name when that is unique: so an edited
+// take matches triggers by uuid, else by name and expressions, else by name alone when that is unique: so an edited
 // expression changes the trigger and makes no second one.
-func (e *existingTriggers) claim(def *triggerDef) {
-	r := e.find(def.uuid, triggerKey(def.name, def.expression, def.recovery))
-	if same := e.byName[def.name]; r == nil && len(same) == 1 && !same[0].taken {
-		r = same[0]
+func (e *existingTriggers) take(list []triggerDef) []*row[triggerFields] {
+	found := e.existing.take(len(list), func(n int) (string, string) {
+		return list[n].uuid, triggerKey(list[n].name, list[n].expression, list[n].recovery)
+	})
+	names := make(map[string]int)
+	for i := range list {
+		names[list[i].name]++
 	}
-	if r != nil {
-		r.taken = true
-		e.claimed[def] = r
+	for i := range list {
+		same := e.byName[list[i].name]
+		if found[i] == nil && names[list[i].name] == 1 && len(same) == 1 && !same[0].taken {
+			same[0].taken = true
+			found[i] = same[0]
+		}
 	}
+	return found
 }
 
 func (i *importer) trigger(ctx context.Context, w owner, rule int64, def *triggerDef, e *row[triggerFields], path string) (outcome, error) {

@@ -60,11 +60,7 @@ func (d *DB) GlobalMacros(ctx context.Context) ([]model.Macro, error) {
 func (d *DB) HostConfigs(ctx context.Context, ids []model.HostID, f func(*model.HostConfig) error) error {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for batch := range slices.Chunk(ids, hostsPerRead) {
-		defs, err := d.define(ctx)
-		if err != nil {
-			return d.wrap("read templates", err)
-		}
-		list, err := d.readHosts(ctx, batch, defs)
+		list, err := d.readHosts(ctx, batch)
 		if err != nil {
 			return d.wrap("read hosts", err)
 		}
@@ -89,12 +85,16 @@ type hostReader struct {
 	steps  map[string][]model.Step
 }
 
-func (d *DB) readHosts(ctx context.Context, ids []model.HostID, defs *definitions) ([]*model.HostConfig, error) {
+func (d *DB) readHosts(ctx context.Context, ids []model.HostID) ([]*model.HostConfig, error) {
 	tx, err := d.sql.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
 	defer tx.Rollback() //nolint:errcheck // it only read
+	defs, err := d.define(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
 	r := &hostReader{
 		tx: tx, defs: defs, hosts: make(map[model.HostID]*model.HostConfig), shared: make(map[string]string),
 		tags: make(map[string][]model.Tag), steps: make(map[string][]model.Step),
@@ -211,12 +211,34 @@ func (r *hostReader) makeRoom(ctx context.Context, span idRange) error {
 	return nil
 }
 
+// readItems reads the hosts' own items with all their columns, and of the inherited ones only the identities: with
+// templates nearly all items are of that kind, and a column costs more than all else that is done with it.
 func (r *hostReader) readItems(ctx context.Context, span idRange) error {
 	var def int64
 	var item model.ItemID
 	var host model.HostID
+	err := rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
+		if err := rows.Scan(&host, &item, &def); err != nil {
+			return err
+		}
+		h, t := r.host(host), r.defs.items[def]
+		if h == nil {
+			return nil
+		}
+		if t == nil {
+			return fmt.Errorf("item %d is inherited from row %d, which is no item of a template", item, def)
+		}
+		h.Items = append(h.Items, *t)
+		i := &h.Items[len(h.Items)-1]
+		i.ID, i.HostID = item, host
+		return nil
+	}, `SELECT host_id, item_id, def_id FROM items WHERE host_id BETWEEN ? AND ? AND rule_id IS NULL AND def_id IS NOT NULL
+		ORDER BY host_id, id`, span.from, span.to)
+	if err != nil {
+		return err
+	}
 	var f itemFields
-	targets := append([]any{&host, &item, &def}, f.pointers()...)
+	targets := append([]any{&host, &item}, f.pointers()...)
 	return rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
 		if err := rows.Scan(targets...); err != nil {
 			return err
@@ -225,23 +247,12 @@ func (r *hostReader) readItems(ctx context.Context, span idRange) error {
 		if h == nil {
 			return nil
 		}
-		if def != 0 {
-			t := r.defs.items[def]
-			if t == nil {
-				return fmt.Errorf("item %d is inherited from row %d, which is no item of a template", item, def)
-			}
-			h.Items = append(h.Items, *t)
-		} else {
-			h.Items = append(h.Items, model.ItemConfig{})
-			if err := r.own(&f, &h.Items[len(h.Items)-1]); err != nil {
-				return err
-			}
-		}
+		h.Items = append(h.Items, model.ItemConfig{})
 		i := &h.Items[len(h.Items)-1]
 		i.ID, i.HostID = item, host
-		return nil
-	}, "SELECT host_id, item_id, coalesce(def_id, 0), "+itemColumns+
-		" FROM items WHERE host_id BETWEEN ? AND ? AND rule_id IS NULL ORDER BY host_id, id", span.from, span.to)
+		return r.own(&f, i)
+	}, "SELECT host_id, item_id, "+itemColumns+
+		" FROM items WHERE host_id BETWEEN ? AND ? AND rule_id IS NULL AND def_id IS NULL ORDER BY host_id, id", span.from, span.to)
 }
 
 // own fills a host's own item. Texts and lists that many items have in common are kept once.

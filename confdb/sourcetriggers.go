@@ -12,36 +12,32 @@ import (
 )
 
 func (r *hostReader) readTriggers(ctx context.Context, span idRange) error {
-	var id model.TriggerID
-	var host model.HostID
-	var def int64
-	var instance string
-	var f triggerFields
-	targets := append([]any{&host, &id, &def, &instance}, f.pointers()...)
 	made := make(map[origin][]madeTrigger)
 	origins := make(map[model.TriggerID]madeTrigger)
+	var host model.HostID
 	err := rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
-		if err := rows.Scan(targets...); err != nil {
+		var m madeTrigger
+		if err := rows.Scan(&host, &m.id, &m.def, &m.instance); err != nil {
 			return err
 		}
 		h := r.host(host)
 		if h == nil {
 			return nil
 		}
-		t, err := r.trigger(h, def, instance, &f)
+		t, err := r.inherited(h, &m)
 		if err != nil {
 			return err
 		}
-		t.ID, t.HostID = id, host
+		t.ID, t.HostID = m.id, host
 		h.Triggers = append(h.Triggers, t)
-		if def != 0 {
-			m := madeTrigger{id, def, instance}
-			made[origin{host, def}], origins[id] = append(made[origin{host, def}], m), m
-		}
+		made[origin{host, m.def}], origins[m.id] = append(made[origin{host, m.def}], m), m
 		return nil
-	}, "SELECT host_id, id, coalesce(def_id, 0), instance, "+triggerColumns+
-		" FROM triggers WHERE host_id BETWEEN ? AND ? AND rule_id IS NULL ORDER BY host_id, id", span.from, span.to)
+	}, `SELECT host_id, id, def_id, instance FROM triggers WHERE host_id BETWEEN ? AND ? AND rule_id IS NULL
+		AND def_id IS NOT NULL ORDER BY host_id, id`, span.from, span.to)
 	if err != nil {
+		return err
+	}
+	if err := r.readOwnTriggers(ctx, span); err != nil {
 		return err
 	}
 	own, err := r.ownDepends(ctx, span)
@@ -110,35 +106,53 @@ func compatible(a, b string) bool {
 	return true
 }
 
-// trigger makes a host's trigger from its row, and from the template's one or the prototype that defines it.
-func (r *hostReader) trigger(h *model.HostConfig, def int64, instance string, f *triggerFields) (model.Trigger, error) {
-	if def == 0 {
-		var t model.Trigger
+// inherited makes a host's trigger from the template's one or the prototype that defines it.
+func (r *hostReader) inherited(h *model.HostConfig, m *madeTrigger) (model.Trigger, error) {
+	d := r.defs.triggers[m.def]
+	if d == nil {
+		return model.Trigger{}, fmt.Errorf("trigger %d is inherited from row %d, which is no trigger of a template", m.id, m.def)
+	}
+	t := d.inherited(h.Host.Host)
+	if m.instance == "" || m.instance == noMacros {
+		return t, nil
+	}
+	var macros map[string]string
+	if err := json.Unmarshal([]byte(m.instance), &macros); err != nil {
+		return t, fmt.Errorf("trigger %d: macros: %w", m.id, err)
+	}
+	return instanceOf(t, macros), nil
+}
+
+func (r *hostReader) readOwnTriggers(ctx context.Context, span idRange) error {
+	var id model.TriggerID
+	var host model.HostID
+	var f triggerFields
+	targets := append([]any{&host, &id}, f.pointers()...)
+	return rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
+		if err := rows.Scan(targets...); err != nil {
+			return err
+		}
+		h := r.host(host)
+		if h == nil {
+			return nil
+		}
+		h.Triggers = append(h.Triggers, model.Trigger{ID: id, HostID: host})
+		t := &h.Triggers[len(h.Triggers)-1]
 		tags := f.tags
 		if r.tags[tags] != nil {
 			f.tags = ""
 		}
-		err := f.trigger(&t)
+		if err := f.trigger(t); err != nil {
+			return err
+		}
 		if f.tags == "" {
 			t.Tags = r.tags[tags]
 		} else {
 			r.tags[tags] = t.Tags
 		}
-		return t, err
-	}
-	d := r.defs.triggers[def]
-	if d == nil {
-		return model.Trigger{}, fmt.Errorf("a trigger of host %s is inherited from row %d, which is no trigger of a template", h.Host.Host, def)
-	}
-	t := d.inherited(h.Host.Host)
-	if instance == "" {
-		return t, nil
-	}
-	var macros map[string]string
-	if err := json.Unmarshal([]byte(instance), &macros); err != nil {
-		return t, fmt.Errorf("a trigger of host %s: macros: %w", h.Host.Host, err)
-	}
-	return instanceOf(t, macros), nil
+		return nil
+	}, "SELECT host_id, id, "+triggerColumns+
+		" FROM triggers WHERE host_id BETWEEN ? AND ? AND rule_id IS NULL AND def_id IS NULL ORDER BY host_id, id", span.from, span.to)
 }
 
 // ownDepends are the dependencies of the hosts' own triggers.
