@@ -108,12 +108,12 @@ export function Chart({ board, spec, section, height, marks = NO_MARKS }: Props)
     >
       <figcaption>
         <span class="chart-title">{spec.title}</span>
-        <time class="chart-when" ref={when} />
-        {spec.series.length === 1 && <b class="chart-value" ref={single} />}
         <button class="quiet chart-button" type="button" aria-pressed={asTable} title={asTable ? 'Show the chart' : 'Show as a table'} onClick={() => setAsTable(!asTable)}>
           <Icon name={asTable ? 'chart' : 'table'} />
           <span class="unseen">{asTable ? 'Show the chart' : 'Show as a table'}</span>
         </button>
+        <time class="chart-when" ref={when} />
+        {spec.series.length === 1 && <b class="chart-value" ref={single} />}
       </figcaption>
       <div class={asTable ? 'chart-place hidden' : 'chart-place'}>
         <div class="chart-canvas" ref={(element) => {

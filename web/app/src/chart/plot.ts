@@ -159,7 +159,11 @@ export class Plot {
       grid: { show: false },
       ticks: { stroke: () => this.palette.hair, width: 1, size: 4 },
       border: { show: true, stroke: () => this.palette.hair, width: 1 },
-      values: (_u, splits, _axis, _space, increment) => axisTimes(splits, increment),
+      values: (u, splits, _axis, _space, increment) => {
+        // A label that would be cut off at the right is left out.
+        const end = u.over.clientWidth - (increment < 60_000 ? 22 : 12);
+        return axisTimes(splits, increment).map((text, i) => (u.valToPos(splits[i], 'x') > end ? null : text));
+      },
     };
   }
 
@@ -191,10 +195,10 @@ export class Plot {
       points: {
         size: 6,
         width: 0,
-        // Band edges, and lines that are grey, have no dot under the crosshair.
+        // Band edges, parts of a stack and grey lines have no dot under the crosshair.
         show: (u, at) => {
           const dot = document.createElement('div');
-          if (at < first || lines > CROWD) dot.className = 'no-dot';
+          if (at < first || lines > CROWD || this.spec.stack) dot.className = 'no-dot';
           else dot.style.background = typeof u.series[at].stroke === 'function' ? this.colour(at - first) : '';
           return dot;
         },

@@ -28,7 +28,7 @@ export function ticksBetween(low: number, high: number, count: number, binary: b
   const parts = [wanted, wanted + 1, wanted - 1, wanted + 2, 2, 1].find((n) => n > 0 && isRound(reach / n / unit)) ?? wanted;
   const step = reach / parts;
   const ticks: number[] = [];
-  for (let n = Math.ceil(low / step - 1e-9); n * step <= high + step * 1e-9 && ticks.length < 20; n++) ticks.push(n * step);
+  for (let n = Math.ceil(low / step - 1e-9); n * step <= high + step * 1e-9 && ticks.length < 20; n++) ticks.push(n * step + 0); // + 0 turns −0 into 0.
   return ticks;
 }
 

@@ -95,8 +95,8 @@ export function digits(value: number, significant = 4): string {
   if (size >= 1e15 || size < 1e-6) {
     text = size.toExponential(significant - 1).replace(/\.?0+e/, 'e').replace('e+', 'e');
   } else {
-    const whole = Math.max(1, Math.floor(Math.log10(size)) + 1);
-    const decimals = Math.max(0, size >= 1 ? significant - whole : significant - 1 - Math.floor(Math.log10(size)) - 1);
+    const lead = Math.floor(Math.log10(size));
+    const decimals = Math.max(0, significant - 1 - lead);
     text = size.toFixed(Math.min(decimals, 9));
     if (text.includes('.')) text = text.replace(/0+$/, '').replace(/\.$/, '');
     text = grouped(text);

@@ -21,8 +21,8 @@ export interface Place {
   mirror?: boolean;
   /** The scale always reaches up to here. */
   top?: number;
-  /** What the colour is chosen by, when it is not the name. */
-  colour?: string;
+  /** Title when the chart has this line only. */
+  alone?: string;
 }
 
 /** SECTIONS is the order of sections; others follow by name, System and Agent come last. */
@@ -262,11 +262,11 @@ function generic({ key, item }: Facts): Place {
     .filter(([name]) => name !== 'type' && name !== 'section')
     .map(([, value]) => value)
     .join(' ');
-  const alone = varied === '' && labels === '';
   return {
     section,
     chart: key.name,
-    title: alone ? item.name : key.name,
+    title: key.name,
+    alone: item.name,
     name: varied || labels || item.name,
     order: 0,
       };

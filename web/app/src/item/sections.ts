@@ -91,7 +91,7 @@ function addTo(charts: Map<string, Draft>, item: Item, place: Place): void {
 
 function chartsOf(section: string, drafts: Draft[], all: Item[]): ChartSpec[] {
   const hasModes = drafts.some((draft) => draft.place.chart === 'modes');
-  const slots = assignSlots(drafts.flatMap((draft) => draft.entries.map((entry) => entry.place.colour ?? entry.place.name)));
+  const slots = assignSlots(drafts.flatMap((draft) => draft.entries.map((entry) => entry.place.name)));
   return drafts
     .filter((draft) => !(section === 'CPU' && hasModes && (draft.place.chart === 'total' || draft.place.chart === 'idle')))
     .sort((a, b) => a.place.order - b.place.order || natural(a.place.title, b.place.title) || a.units.localeCompare(b.units))
@@ -101,23 +101,26 @@ function chartsOf(section: string, drafts: Draft[], all: Item[]): ChartSpec[] {
 function pieces(section: string, draft: Draft, shared: Map<string, number>, all: Item[]): ChartSpec[] {
   const stack = draft.place.stack === true && isWhole(draft, all);
   const entries = [...draft.entries].sort((a, b) => rankName(a.place.name) - rankName(b.place.name) || natural(a.place.name, b.place.name));
-  const names = entries.map((entry) => entry.place.colour ?? entry.place.name);
+  const names = entries.map((entry) => entry.place.name);
   // Names of a section share the colours as far as they go; a small chart never shows one colour twice.
   const own = new Set(names.map((name) => shared.get(name))).size < Math.min(names.length, 8) ? assignSlots(names) : shared;
+  const heading = (entries.length === 1 ? draft.place.alone : undefined) ?? draft.place.title;
+  // A line that is all there is needs no colour of its own.
+  const plain = entries.length === 1 && (draft.place.alone !== undefined || draft.place.name === draft.place.title);
   const specs: ChartSpec[] = [];
   for (let start = 0; start < entries.length; start += MAX_SERIES) {
     const part = entries.slice(start, start + MAX_SERIES);
     const more = entries.length > MAX_SERIES ? ` · ${start + 1} to ${start + part.length} of ${entries.length}` : '';
     specs.push({
       id: slug(`${section} ${draft.place.chart} ${draft.units} ${start}`),
-      title: (entries.length === 1 && !draft.place.title.includes('·') && draft.place.chart.includes('.') ? entries[0].item.name : draft.place.title) + more,
+      title: heading + more,
       units: draft.units,
       stack,
       top: draft.place.top,
       series: part.map(({ item, place }) => ({
         sources: [{ item: item.id, interval: item.interval_ms }],
         name: place.name,
-        slot: own.get(place.colour ?? place.name) ?? 0,
+        slot: plain ? 0 : (own.get(place.name) ?? 0),
         mirror: place.mirror === true,
       })),
     });
