@@ -11,47 +11,61 @@ import (
 
 // node is an item that triggers name, whether it exists or not.
 type node struct {
-	ref  expr.Ref
+	// What every value needs comes first, in one cache line.
 	id   model.ItemID // zero while it does not exist
 	kind model.ValueType
-	// since is from when on values of the item would have been seen, newestAt the time of the newest one.
-	since, newestAt int64
-	// The item could not be measured from unsupportedAt until supportedAt (zero: still so).
-	unsupportedAt, supportedAt int64
 	// triggers name the item in their expression or recovery expression, each once.
 	triggers []*trigger
+	// newestAt is the time of the newest value.
+	newestAt int64
+	// The item could not be measured from unsupportedAt until supportedAt (zero: still so).
+	unsupportedAt, supportedAt int64
+
+	// since is from when on values of the item would have been seen.
+	since int64
+	ref   expr.Ref
 }
 
 // trigger is a definition with its state.
 type trigger struct {
-	id                model.TriggerID
-	program, recovery *expr.Program
-	// nodes are the items of the expression, then those of the recovery expression, whose program counts from
-	// recoveryFrom on.
-	nodes        []*node
-	recoveryFrom int
-	masters      []model.TriggerID
-	// broken says why the trigger cannot be evaluated at all.
-	broken string
+	// What every evaluation needs comes first, in one cache line.
 
 	// lastAt is the newest time for which values were evaluated. It never goes back.
-	lastAt  int64
-	failure expr.Failure
-	// failureText is why the state is unknown; empty when it is known.
-	failureText string
+	lastAt int64
 	// firstJob and lastJob are a list in Evaluator.jobs, 1-based; zero: none.
 	firstJob, lastJob int32
-
-	problem     bool
-	unsorted    bool
-	never       bool // recovery mode: never
-	multiple    bool
-	manualClose bool
-	newestOnly  bool
+	// nodes are the items of the expression, then those of the recovery expression, whose program counts from
+	// recoveryFrom on.
+	nodes             []*node
+	program, recovery *expr.Program
+	recoveryFrom      uint16
 	// slot is the timer slot; noSlot for triggers without timer functions.
 	slot uint8
 	// level is 0 for triggers that depend on none, else one more than the highest of those they depend on.
 	level uint8
+	flags
+
+	id model.TriggerID
+	// failureText is why the state is unknown; empty when it is known.
+	failureText string
+	failure     expr.Failure
+	masters     []model.TriggerID
+	// brokenText says why the trigger cannot be evaluated at all; isBroken is set with it.
+	brokenText string
+}
+
+// flags of a trigger.
+type flags struct {
+	problem  bool
+	unknown  bool // failureText is not empty
+	unsorted bool // the jobs are not in rising time
+	isBroken bool
+	// related triggers depend on others, or others depend on them.
+	related     bool
+	never       bool // recovery mode: never
+	multiple    bool
+	manualClose bool
+	newestOnly  bool
 }
 
 // Changes are definitions to take over.
@@ -94,17 +108,24 @@ func (e *Evaluator) upsert(d *model.Trigger) {
 		return
 	}
 	t := &trigger{
-		id: d.ID, lastAt: lastAt, masters: slices.Clone(d.DependsOn), never: d.RecoveryMode == model.RecoverNever,
-		multiple: d.MultipleEvents, manualClose: d.ManualClose, slot: noSlot,
+		id: d.ID, lastAt: lastAt, masters: slices.Clone(d.DependsOn), slot: noSlot,
+		flags: flags{
+			never: d.RecoveryMode == model.RecoverNever, multiple: d.MultipleEvents, manualClose: d.ManualClose,
+			related: len(d.DependsOn) > 0 || e.dependents[d.ID] > 0,
+		},
 	}
 	if state, ok := e.states[d.ID]; ok {
-		t.problem, t.failureText = state.Problem, state.Error
+		t.problem = state.Problem
+		t.setFailure(expr.Failure{}, state.Error)
 		delete(e.states, d.ID)
 	}
 	e.compile(t, d)
 	e.triggers[d.ID] = t
-	for _, m := range t.masters {
-		e.dependents[m]++
+	for _, id := range t.masters {
+		e.dependents[id]++
+		if m, ok := e.triggers[id]; ok {
+			m.related = true
+		}
 	}
 	if t.program != nil && t.program.Timer() || t.recovery != nil && t.recovery.Timer() {
 		t.slot = uint8(uint64(t.id) % timerSlots)
@@ -117,13 +138,13 @@ func (e *Evaluator) upsert(d *model.Trigger) {
 func (e *Evaluator) compile(t *trigger, d *model.Trigger) {
 	parsed, err := expr.Parse(d.Expression)
 	if err != nil {
-		t.broken = "expression: " + err.Error()
+		t.breakBecause("expression: " + err.Error())
 		return
 	}
 	refs := parsed.Refs
-	t.recoveryFrom = len(refs)
+	t.recoveryFrom = uint16(len(refs))
 	if parsed.Program.Broken() != "" {
-		t.broken = "expression: " + parsed.Program.Broken()
+		t.breakBecause("expression: " + parsed.Program.Broken())
 	}
 	t.program = e.programs.Intern(parsed.Program)
 	t.newestOnly = t.program.NewestOnly()
@@ -131,9 +152,9 @@ func (e *Evaluator) compile(t *trigger, d *model.Trigger) {
 		recovery, err := expr.Parse(d.Recovery)
 		switch {
 		case err != nil:
-			t.broken = "recovery expression: " + err.Error()
+			t.breakBecause("recovery expression: " + err.Error())
 		case recovery.Program.Broken() != "":
-			t.broken = "recovery expression: " + recovery.Program.Broken()
+			t.breakBecause("recovery expression: " + recovery.Program.Broken())
 		default:
 			t.recovery = e.programs.Intern(recovery.Program)
 			t.newestOnly = t.newestOnly && t.recovery.NewestOnly()
@@ -151,6 +172,15 @@ func (e *Evaluator) compile(t *trigger, d *model.Trigger) {
 			e.ask(t, i, true)
 		}
 	}
+}
+
+func (t *trigger) breakBecause(text string) {
+	t.brokenText, t.isBroken = text, true
+}
+
+// setFailure keeps why the state is unknown; an empty text makes it known.
+func (t *trigger) setFailure(f expr.Failure, text string) {
+	t.failure, t.failureText, t.unknown = f, text, text != ""
 }
 
 // node returns the node of an item, which is looked up when it is new.
@@ -177,15 +207,15 @@ func (e *Evaluator) node(ref expr.Ref) *node {
 func (e *Evaluator) bind(n *node, id model.ItemID, kind model.ValueType) {
 	n.id, n.kind, n.since = id, kind, e.now().UnixNano()
 	n.newestAt, n.unsupportedAt, n.supportedAt = 0, 0, 0
-	e.byItem[id] = n
+	e.byItem.Set(id, n)
 }
 
 // ask asks for the values that trigger t needs of its node i, or releases them.
 func (e *Evaluator) ask(t *trigger, i int, asked bool) {
 	n := t.nodes[i]
 	program, ref := t.program, i
-	if i >= t.recoveryFrom {
-		program, ref = t.recovery, i-t.recoveryFrom
+	if from := int(t.recoveryFrom); i >= from {
+		program, ref = t.recovery, i-from
 	}
 	for j := range program.Funcs {
 		f := &program.Funcs[j]
@@ -241,7 +271,7 @@ func (e *Evaluator) forget(n *node) {
 	}
 	delete(e.nodes, n.ref)
 	if n.id != 0 {
-		delete(e.byItem, n.id)
+		e.byItem.Set(n.id, nil)
 	}
 	others := slices.DeleteFunc(e.hosts[n.ref.Host], func(other *node) bool { return other == n })
 	if len(others) == 0 {
@@ -253,7 +283,7 @@ func (e *Evaluator) forget(n *node) {
 
 // checkDefinition makes a trigger unknown that cannot be evaluated, and takes back an earlier such verdict.
 func (e *Evaluator) checkDefinition(t *trigger) {
-	text := t.broken
+	text := t.brokenText
 	for i := 0; text == "" && i < len(t.nodes); i++ {
 		if t.nodes[i].id == 0 {
 			text = "item " + t.nodes[i].ref.String() + " does not exist"
@@ -262,14 +292,15 @@ func (e *Evaluator) checkDefinition(t *trigger) {
 	if text == "" && t.failure.Code != expr.FailMissing && !strings.HasSuffix(t.failureText, " does not exist") {
 		return
 	}
-	t.failure = expr.Failure{}
+	failure := expr.Failure{}
 	if text != "" {
-		t.failure = expr.Failure{Code: expr.FailMissing, Func: -1}
+		failure = expr.Failure{Code: expr.FailMissing, Func: -1}
 	}
-	if text == t.failureText {
+	same := text == t.failureText
+	t.setFailure(failure, text)
+	if same {
 		return
 	}
-	t.failureText = text
 	e.changes = append(e.changes, model.StateChange{TriggerID: t.id, At: e.now().UnixNano(), Problem: t.problem, Error: text})
 }
 
@@ -310,7 +341,7 @@ func (e *Evaluator) rebind(n *node, id model.ItemID, kind model.ValueType) {
 	}
 	each(false)
 	if n.id != 0 {
-		delete(e.byItem, n.id)
+		e.byItem.Set(n.id, nil)
 	}
 	n.id = 0
 	if id != 0 {
@@ -327,7 +358,7 @@ func (e *Evaluator) rebind(n *node, id model.ItemID, kind model.ValueType) {
 func (e *Evaluator) RestoreUnsupported(id model.ItemID, at int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if n, ok := e.byItem[id]; ok {
+	if n := e.byItem.Get(id); n != nil {
 		n.note(model.Unsupported, at)
 	}
 }

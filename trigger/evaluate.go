@@ -59,12 +59,13 @@ type worker struct {
 // scan finds the triggers that the rows of a batch touch, and when each is to be evaluated.
 func (e *Evaluator) scan(b *model.Batch) {
 	e.jobs, e.touched = e.jobs[:0], e.touched[:0]
+	nodes := e.byItem.Cursor()
 	for i, item := range b.Items {
 		if b.Flags[i].Skipped() {
 			continue
 		}
-		n, ok := e.byItem[item]
-		if !ok {
+		n := nodes.Get(item)
+		if n == nil {
 			continue
 		}
 		if b.Types[i] != n.kind && b.Types[i] != model.Unsupported {
@@ -77,7 +78,7 @@ func (e *Evaluator) scan(b *model.Batch) {
 		newestAt := n.newestAt
 		n.note(b.Types[i], b.At[i])
 		for _, t := range n.triggers {
-			if t.broken != "" {
+			if t.isBroken {
 				continue
 			}
 			if !isLate {
@@ -187,7 +188,6 @@ func (w *worker) evaluateTrigger(ctx context.Context, e *Evaluator, t *trigger, 
 	if t.unsorted {
 		slices.SortStableFunc(w.order, func(x, y int32) int { return cmp.Compare(e.jobs[x].at, e.jobs[y].at) })
 	}
-	related := len(t.masters) > 0 || len(e.dependents) > 0 && e.dependents[t.id] > 0
 	clamped, quiet := true, true
 	for k, index := range w.order {
 		j := &e.jobs[index]
@@ -195,10 +195,10 @@ func (w *worker) evaluateTrigger(ctx context.Context, e *Evaluator, t *trigger, 
 		if k+1 < len(w.order) && e.jobs[w.order[k+1]].at == j.at {
 			continue
 		}
-		v := w.evaluateJob(ctx, t, j, b, now, related)
+		v := w.evaluateJob(ctx, t, j, b, now)
 		v.quiet = clamped || quiet
 		clamped, quiet = true, true
-		if related {
+		if t.related {
 			w.deferred = append(w.deferred, v)
 		} else if change, changed := t.decide(&v, false); changed {
 			w.changes = append(w.changes, change)
@@ -207,7 +207,7 @@ func (w *worker) evaluateTrigger(ctx context.Context, e *Evaluator, t *trigger, 
 }
 
 // evaluateJob evaluates the expression, and the recovery expression where it may matter.
-func (w *worker) evaluateJob(ctx context.Context, t *trigger, j *job, b *model.Batch, now int64, both bool) verdict {
+func (w *worker) evaluateJob(ctx context.Context, t *trigger, j *job, b *model.Batch, now int64) verdict {
 	moment := expr.Moment{At: j.at, Now: max(now, j.at)}
 	rowItem := model.ItemID(0)
 	unsupportedRow := false
@@ -223,7 +223,10 @@ func (w *worker) evaluateJob(ctx context.Context, t *trigger, j *job, b *model.B
 	}
 	w.items = w.items[:0]
 	for _, n := range t.nodes {
-		item := expr.Item{ID: n.id, Type: n.kind, Missing: n.id == 0, NewestAt: n.newestAt, Since: n.since}
+		item := expr.Item{ID: n.id, Type: n.kind, Missing: n.id == 0, NewestAt: n.newestAt}
+		if t.slot != noSlot {
+			item.Since = n.since
+		}
 		if n.id == rowItem && rowItem != 0 {
 			item.Unsupported = unsupportedRow
 		} else {
@@ -235,7 +238,7 @@ func (w *worker) evaluateJob(ctx context.Context, t *trigger, j *job, b *model.B
 	r := w.machine.Evaluate(ctx, t.program, w.items[:t.recoveryFrom], moment)
 	v := verdict{t: t, at: j.at, failure: r.Failure}
 	v.isTrue = v.failure.Code == expr.FailNone && r.True()
-	if t.recovery != nil && v.failure.Code == expr.FailNone && !v.isTrue && (both || t.problem) {
+	if t.recovery != nil && v.failure.Code == expr.FailNone && !v.isTrue && (t.related || t.problem) {
 		r = w.machine.Evaluate(ctx, t.recovery, w.items[t.recoveryFrom:], moment)
 		v.failure, v.inRecovery = r.Failure, true
 		v.recovered = v.failure.Code == expr.FailNone && r.True()

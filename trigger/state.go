@@ -17,8 +17,10 @@ func (t *trigger) decide(v *verdict, blocked bool) (model.StateChange, bool) {
 			return t.becomeUnknown(v, change)
 		}
 	}
-	hadFailure := t.failureText != ""
-	t.failure, t.failureText = expr.Failure{}, ""
+	hadFailure := t.unknown
+	if hadFailure {
+		t.setFailure(expr.Failure{}, "")
+	}
 	switch {
 	case blocked:
 	case v.isTrue && (!t.problem || t.multiple && !v.quiet):
@@ -35,15 +37,15 @@ func (t *trigger) recoveryMatters(v *verdict) bool { return !v.inRecovery || t.p
 
 // becomeUnknown keeps the value and says why nothing is known of it.
 func (t *trigger) becomeUnknown(v *verdict, change model.StateChange) (model.StateChange, bool) {
-	if t.failure == v.failure && t.failureText != "" {
+	if t.failure == v.failure && t.unknown {
 		return change, false
 	}
-	t.failure = v.failure
 	text := t.failureTextOf(v)
-	if text == t.failureText {
+	same := text == t.failureText
+	t.setFailure(v.failure, text)
+	if same {
 		return change, false
 	}
-	t.failureText = text
 	change.Problem, change.Error = t.problem, text
 	return change, true
 }

@@ -42,7 +42,7 @@ func (e *Evaluator) Tick(ctx context.Context, now time.Time) error {
 	e.jobs, e.touched = e.jobs[:0], e.touched[:0]
 	for s := first; s <= second; s++ {
 		for t := range e.timers[s%timerSlots] {
-			if t.broken != "" {
+			if t.isBroken {
 				continue
 			}
 			e.jobs = append(e.jobs, job{at: now.UnixNano(), row: -1, quiet: !t.program.Timer()})

@@ -19,6 +19,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"tidemark/expr"
+	"tidemark/internal/itemtable"
 	"tidemark/model"
 )
 
@@ -88,7 +89,7 @@ type Evaluator struct {
 	// nodes are the items that triggers name, by name, by host, and those that exist by id.
 	nodes    map[expr.Ref]*node
 	hosts    map[string][]*node
-	byItem   map[model.ItemID]*node
+	byItem   itemtable.Table[node]
 	programs expr.Interner
 	// states are those of triggers that are not there (yet).
 	states map[model.TriggerID]model.TriggerState
@@ -115,7 +116,7 @@ func New(o Options) *Evaluator {
 	e := &Evaluator{
 		values: o.Values, events: o.Events, items: o.Items, now: o.Now, logger: o.Logger, zone: o.Zone, evaluated: o.Evaluated,
 		triggers: make(map[model.TriggerID]*trigger), nodes: make(map[expr.Ref]*node), hosts: make(map[string][]*node),
-		byItem: make(map[model.ItemID]*node), states: make(map[model.TriggerID]model.TriggerState, len(o.States)),
+		states:     make(map[model.TriggerID]model.TriggerState, len(o.States)),
 		dependents: make(map[model.TriggerID]int), shareSize: shareSize,
 	}
 	if e.now == nil {

@@ -91,13 +91,13 @@ func TestApply_brokenAndMissing(t *testing.T) {
 	b.AppendFloat(9, 2*second, 5)
 	r.send(b)
 	r.want("2@2 problem")
-	delete(r.catalogue.items, r.evaluator.byItem[9].ref)
+	delete(r.catalogue.items, r.evaluator.byItem.Get(9).ref)
 	if err := r.evaluator.ItemsChanged(context.Background(), "h"); err != nil {
 		t.Fatal(err)
 	}
 	r.wantFailure(2, "item /h/new does not exist")
-	if len(r.evaluator.byItem) != 1 {
-		t.Errorf("%d items are known, want 1", len(r.evaluator.byItem))
+	if r.evaluator.byItem.Len() != 1 {
+		t.Errorf("%d items are known, want 1", r.evaluator.byItem.Len())
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"tidemark/internal/itemtable"
 	"tidemark/model"
 	"tidemark/storage"
 )
@@ -66,7 +67,7 @@ type Cache struct {
 	logger   *slog.Logger
 
 	mu     sync.RWMutex
-	items  map[model.ItemID]*series
+	items  itemtable.Table[series]
 	all    []*series // in no order, for eviction
 	cursor int
 
@@ -80,7 +81,7 @@ type Cache struct {
 
 // New returns an empty cache.
 func New(o Options) *Cache {
-	c := &Cache{history: o.History, maxBytes: o.MaxBytes, now: o.Now, logger: o.Logger, items: make(map[model.ItemID]*series)}
+	c := &Cache{history: o.History, maxBytes: o.MaxBytes, now: o.Now, logger: o.Logger}
 	if c.maxBytes <= 0 {
 		c.maxBytes = DefaultMaxBytes
 	}
@@ -107,7 +108,7 @@ func New(o Options) *Cache {
 func (c *Cache) Len() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return len(c.items)
+	return c.items.Len()
 }
 
 // UsedBytes returns the memory that the values take.
@@ -117,10 +118,10 @@ func (c *Cache) UsedBytes() int64 { return c.usedBytes.Load() }
 // Release with the same arguments.
 func (c *Cache) Ask(item model.ItemID, t model.ValueType, span time.Duration, count int) {
 	c.mu.Lock()
-	s, ok := c.items[item]
-	if !ok {
+	s := c.items.Get(item)
+	if s == nil {
 		s = &series{item: item, valueType: t, coveredFrom: nothing, place: len(c.all)}
-		c.items[item] = s
+		c.items.Set(item, s)
 		c.all = append(c.all, s)
 	}
 	c.mu.Unlock()
@@ -138,8 +139,8 @@ func (c *Cache) Ask(item model.ItemID, t model.ValueType, span time.Duration, co
 func (c *Cache) Release(item model.ItemID, span time.Duration, count int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, ok := c.items[item]
-	if !ok {
+	s := c.items.Get(item)
+	if s == nil {
 		return
 	}
 	s.mu.Lock()
@@ -149,7 +150,7 @@ func (c *Cache) Release(item model.ItemID, span time.Duration, count int) {
 		return
 	}
 	c.usedBytes.Add(-s.accounted)
-	delete(c.items, item)
+	c.items.Set(item, nil)
 	last := c.all[len(c.all)-1]
 	c.all[s.place], last.place = last, s.place
 	c.all[len(c.all)-1] = nil
@@ -158,7 +159,7 @@ func (c *Cache) Release(item model.ItemID, span time.Duration, count int) {
 
 func (c *Cache) find(item model.ItemID) *series {
 	c.mu.RLock()
-	s := c.items[item]
+	s := c.items.Get(item)
 	c.mu.RUnlock()
 	return s
 }
@@ -168,12 +169,13 @@ func (c *Cache) find(item model.ItemID) *series {
 func (c *Cache) Add(b *model.Batch) {
 	c.mu.RLock()
 	c.epoch++
+	items := c.items.Cursor()
 	for i, item := range b.Items {
 		if b.Flags[i].Skipped() {
 			continue
 		}
-		s, ok := c.items[item]
-		if !ok || b.Types[i] != s.valueType {
+		s := items.Get(item)
+		if s == nil || b.Types[i] != s.valueType {
 			continue
 		}
 		s.mu.Lock()
@@ -234,6 +236,6 @@ func (c *Cache) evict() {
 	if now := c.now(); now.Sub(c.warnedAt) >= 5*time.Minute {
 		c.warnedAt = now
 		c.logger.Warn("value cache is full; values are read from the history again, which is slow: raise its limit",
-			"limit_bytes", c.maxBytes, "used_bytes", c.usedBytes.Load(), "items", len(c.items))
+			"limit_bytes", c.maxBytes, "used_bytes", c.usedBytes.Load(), "items", c.items.Len())
 	}
 }

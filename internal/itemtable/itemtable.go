@@ -1,0 +1,82 @@
+// Package itemtable maps ItemIDs to values faster than a Go map can: ids are given one after the other, so a page of
+// neighbours is one array, and the items of a batch, which are neighbours too, share its cache lines.
+package itemtable
+
+import "tidemark/model"
+
+// pageBits is the number of low bits of an id that index a page. A page of 256 pointers takes 2 KiB, which is what a lone id
+// far from all others costs.
+const pageBits = 8
+
+type page[T any] struct {
+	used   int
+	values [1 << pageBits]*T
+}
+
+// Table maps ids to pointers. The zero value is empty and ready. It is not safe for concurrent writes.
+type Table[T any] struct {
+	pages map[model.ItemID]*page[T]
+	size  int
+}
+
+// Len returns the number of ids.
+func (t *Table[T]) Len() int { return t.size }
+
+// Get returns the value of an id, nil when there is none.
+func (t *Table[T]) Get(id model.ItemID) *T {
+	p := t.pages[id>>pageBits]
+	if p == nil {
+		return nil
+	}
+	return p.values[id&(1<<pageBits-1)]
+}
+
+// Set gives an id a value; nil removes it.
+func (t *Table[T]) Set(id model.ItemID, v *T) {
+	if t.pages == nil {
+		t.pages = make(map[model.ItemID]*page[T])
+	}
+	p := t.pages[id>>pageBits]
+	if p == nil {
+		if v == nil {
+			return
+		}
+		p = new(page[T])
+		t.pages[id>>pageBits] = p
+	}
+	place := &p.values[id&(1<<pageBits-1)]
+	if *place == nil && v != nil {
+		p.used++
+		t.size++
+	}
+	if *place != nil && v == nil {
+		p.used--
+		t.size--
+	}
+	*place = v
+	if p.used == 0 {
+		delete(t.pages, id>>pageBits)
+	}
+}
+
+// Cursor reads a table whose ids mostly come in runs of neighbours. It serves one goroutine, and only while the table
+// is not written.
+type Cursor[T any] struct {
+	table *Table[T]
+	key   model.ItemID
+	page  *page[T]
+}
+
+// Cursor returns a cursor.
+func (t *Table[T]) Cursor() Cursor[T] { return Cursor[T]{table: t, key: ^model.ItemID(0)} }
+
+// Get returns the value of an id, nil when there is none.
+func (c *Cursor[T]) Get(id model.ItemID) *T {
+	if key := id >> pageBits; key != c.key {
+		c.key, c.page = key, c.table.pages[key]
+	}
+	if c.page == nil {
+		return nil
+	}
+	return c.page.values[id&(1<<pageBits-1)]
+}
