@@ -53,10 +53,7 @@ func (c *coder) decode(dst []uint64, b []byte, r rank) error {
 	case schemeRaw:
 		return decodeRaw(dst, b[1:])
 	case schemeConstant:
-		x := f.signed()
-		for i := range dst {
-			dst[i] = x
-		}
+		fill(dst, f.signed())
 		return f.end()
 	case schemeLinear:
 		x, step := f.signed(), f.signed()
@@ -145,11 +142,23 @@ func (c *coder) decodePacked(dst []uint64, scheme byte, f fields) error {
 		}
 	case schemeLine:
 		for i, d := range dst {
-			dst[i] = start + d
+			dst[i] = d + start
 			start += step
 		}
 	}
 	return f.end()
+}
+
+// fill sets all of dst to x.
+func fill(dst []uint64, x uint64) {
+	for len(dst) >= 8 {
+		d := (*[8]uint64)(dst)
+		d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7] = x, x, x, x, x, x, x, x
+		dst = dst[8:]
+	}
+	for i := range dst {
+		dst[i] = x
+	}
 }
 
 // sum replaces each delta by the value that it leads to.
@@ -216,10 +225,7 @@ func (c *coder) decodeRuns(dst []uint64, f fields) error {
 			d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7] = x, x, x, x, x, x, x, x
 		}
 		if length >= 8 || len(dst) < 8 {
-			run := dst[:length+1]
-			for i := range run {
-				run[i] = x
-			}
+			fill(dst[:length+1], x)
 		}
 		dst = dst[length+1:]
 	}

@@ -43,8 +43,16 @@ func measure(delta, v []uint64) shape {
 
 // constant reports whether all values are the same, as in most columns.
 func constant(v []uint64) bool {
-	for _, x := range v {
-		if x != v[0] {
+	x := v[0]
+	for len(v) >= 8 {
+		b := (*[8]uint64)(v)
+		if (b[0]^x)|(b[1]^x)|(b[2]^x)|(b[3]^x)|(b[4]^x)|(b[5]^x)|(b[6]^x)|(b[7]^x) != 0 {
+			return false
+		}
+		v = v[8:]
+	}
+	for _, y := range v {
+		if y != x {
 			return false
 		}
 	}

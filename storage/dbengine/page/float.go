@@ -127,8 +127,8 @@ func toDecimal(x float64, e int) (int64, bool) {
 	if !(math.Abs(m) < 1<<62) {
 		return 0, false
 	}
-	k := int64(math.RoundToEven(m))
-	return k, math.Float64bits(float64(k)/powers[e]) == math.Float64bits(x)
+	k := int64(m + math.Copysign(0.5, m)) // a wrong neighbour does not pass the comparison
+	return k, scaled(uint64(k), powers[e]) == math.Float64bits(x)
 }
 
 // encodeDecimal appends floats as integers times a power of ten, or nothing if too few of them are.
@@ -239,23 +239,22 @@ func (c *coder) decodeScaled(dst []uint64, exponent byte, b []byte) error {
 	}
 	power := powers[exponent]
 	if len(b) > 0 && b[0] == schemeConstant {
-		x := math.Float64bits(float64(int64(dst[0])) / power)
-		for i := range dst {
-			dst[i] = x
-		}
+		fill(dst, scaled(dst[0], power))
 		return nil
 	}
-	if exponent == 0 {
-		for i, x := range dst {
-			dst[i] = math.Float64bits(float64(int64(x)))
-		}
-		return nil
+	for len(dst) >= 4 {
+		d := (*[4]uint64)(dst)
+		d[0], d[1], d[2], d[3] = scaled(d[0], power), scaled(d[1], power), scaled(d[2], power), scaled(d[3], power)
+		dst = dst[4:]
 	}
 	for i, x := range dst {
-		dst[i] = math.Float64bits(float64(int64(x)) / power)
+		dst[i] = scaled(x, power)
 	}
 	return nil
 }
+
+// scaled returns the bits of the integer x divided by power.
+func scaled(x uint64, power float64) uint64 { return math.Float64bits(float64(int64(x)) / power) }
 
 func (c *coder) decodePatched(dst []uint64, b []byte) error {
 	if len(b) == 0 || b[0] > maxExponent {

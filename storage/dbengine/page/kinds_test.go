@@ -1,7 +1,6 @@
 package page
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -64,30 +63,6 @@ func TestKinds_size(t *testing.T) {
 			if n == 2048 && (perPlain > kind.plain || perDense > kind.dense) {
 				t.Errorf("%s: %.4f B a value, dense %.4f; expected at most %v and %v", kind.name, perPlain, perDense, kind.plain, kind.dense)
 			}
-		}
-	}
-}
-
-func BenchmarkKinds(b *testing.B) {
-	for k, kind := range kinds {
-		for _, dense := range []bool{false, true} {
-			c := traceColumn{float: kind.float, dense: dense, v: drawKind(k, 1024)}
-			encoded := c.append(nil)
-			name := fmt.Sprintf("%s/dense=%v/", kind.name, dense)
-			b.Run(name+"encode", func(b *testing.B) {
-				var buf []byte
-				for b.Loop() {
-					buf = c.append(buf[:0])
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1024, "ns/value")
-			})
-			b.Run(name+"decode", func(b *testing.B) {
-				var buf []uint64
-				for b.Loop() {
-					buf, _ = c.decode(buf[:0], encoded)
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1024, "ns/value")
-			})
 		}
 	}
 }

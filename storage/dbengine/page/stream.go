@@ -29,48 +29,68 @@ func planStream(widths []byte, v []uint64) int {
 	size := blocksOf(len(v))
 	for k := range widths {
 		block := v[k*blockValues:]
-		// Two histograms, because adding to one counter twice in a row waits for the first addition.
-		var h, even [65]uint8
-		if len(block) >= blockValues {
-			full := (*[blockValues]uint64)(block)
-			for i := 0; i < blockValues; i += 2 {
-				even[bits.Len64(full[i])]++
-				h[bits.Len64(full[i+1])]++
-			}
-			w, cost := planBlock(&h, &even, blockValues)
-			widths[k] = w
-			size += cost
-			continue
+		if len(block) > blockValues {
+			block = block[:blockValues]
 		}
-		for _, x := range block {
-			h[bits.Len64(x)]++
-		}
-		w, cost := planBlock(&h, &even, len(block))
+		w, cost := planBlock(block)
 		widths[k] = w
 		size += cost
 	}
 	return size
 }
 
-// planBlock returns the cheapest width byte for count values whose lengths in bits h and even count together, and the
-// block's size.
-func planBlock(h, even *[65]uint8, count int) (width byte, size int) {
-	widest := 64
-	for widest > 0 && h[widest]+even[widest] == 0 {
-		widest--
+// planBlock returns the cheapest width byte for a block and the block's size.
+//
+// It counts the numbers by how many bits they are shorter than the longest one, 0 to 6 or more, in the bytes of one
+// register: a table in memory would make each addition wait for the one before it. Only a block with a few numbers far longer
+// than all others needs the table.
+func planBlock(block []uint64) (width byte, size int) {
+	var all uint64
+	for _, x := range block {
+		all |= x
 	}
-	width, size = byte(widest), (count*widest+7)/8
+	widest := bits.Len64(all)
+	if widest == 0 {
+		return 0, 0
+	}
+	var counts uint64
+	for _, x := range block {
+		counts += 1 << (8 * min(uint(widest-bits.Len64(x)), 7) & 63)
+	}
+	width, size = byte(widest), (len(block)*widest+7)/8
+	exceptions := 0
+	for w := widest - 1; w >= max(0, widest-7); w-- {
+		if exceptions += int(counts & 0xFF); exceptions > maxExceptions {
+			return width, size
+		}
+		counts >>= 8
+		// The high bits of an exception are at most 7, one byte.
+		if cost := (len(block)*w+7)/8 + 1 + 2*exceptions; cost < size {
+			width, size = byte(w)|patched, cost
+		}
+	}
+	if widest <= 7 {
+		return width, size
+	}
+	return planUneven(block, widest)
+}
+
+// planUneven is planBlock for any block.
+func planUneven(block []uint64, widest int) (width byte, size int) {
+	var h [65]uint8
+	for _, x := range block {
+		h[bits.Len64(x)]++
+	}
+	width, size = byte(widest), (len(block)*widest+7)/8
 	exceptions, tail := 0, 0 // tail is the size of the exceptions' high bits
 	for w := widest - 1; w >= 0; w-- {
-		c := int(h[w+1] + even[w+1])
-		if exceptions += c; exceptions > maxExceptions {
+		if exceptions += int(h[w+1]); exceptions > maxExceptions {
 			break
 		}
-		tail += c
-		for wide := w + 8; wide <= widest; wide += 7 {
-			tail += int(h[wide] + even[wide]) // one more byte at every seventh bit
+		for wide := w + 1; wide <= widest; wide += 7 {
+			tail += int(h[wide]) // one more byte at every seventh bit
 		}
-		if cost := (count*w+7)/8 + 1 + exceptions + tail; cost < size {
+		if cost := (len(block)*w+7)/8 + 1 + exceptions + tail; cost < size {
 			width, size = byte(w)|patched, cost
 		}
 	}
