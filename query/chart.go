@@ -210,7 +210,9 @@ type plot struct {
 
 	at     []int64
 	values []float64
-	steps  []step
+	// weights are the seconds that each rate covers; nil for other items, whose values all weigh the same.
+	weights []float64
+	steps   []step
 
 	// counter is the last value of a counter.
 	counter struct {
@@ -276,6 +278,9 @@ func (p *plot) add(at int64, v, weight float64) {
 	}
 	if p.steps == nil && len(p.at) < p.points {
 		p.at, p.values = append(p.at, at), append(p.values, v)
+		if p.series.Rate {
+			p.weights = append(p.weights, weight)
+		}
 		return
 	}
 	p.gather()
@@ -289,9 +294,13 @@ func (p *plot) gather() {
 	}
 	p.steps = make([]step, p.points)
 	for i, at := range p.at {
-		p.put(at, p.values[i], 1, p.values[i], p.values[i])
+		weight := 1.0
+		if p.weights != nil {
+			weight = p.weights[i]
+		}
+		p.put(at, p.values[i]*weight, weight, p.values[i], p.values[i])
 	}
-	p.at, p.values = nil, nil
+	p.at, p.values, p.weights = nil, nil, nil
 }
 
 // put adds to a step what a value or a trend knows.

@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
 
 	"tidemark/query"
 )
@@ -121,7 +124,31 @@ func (e *Engine) Query(ctx context.Context, r Request, fn func(*promql.Result) e
 		return err
 	}
 	defer q.Close()
-	return fn(q.Exec(ctx))
+	result := q.Exec(ctx)
+	e.dropCounterHints(result)
+	return fn(result)
+}
+
+// dropCounterHints removes the engine's doubt whether a metric without the suffix _total is a counter, where the items
+// say that they are: their names come from item keys, which have no such suffix.
+func (e *Engine) dropCounterHints(result *promql.Result) {
+	for key, err := range result.Warnings {
+		if !errors.Is(err, annotations.PossibleNonCounterInfo) {
+			continue
+		}
+		_, quoted, _ := strings.Cut(key, annotations.PossibleNonCounterInfo.Error()+" ")
+		name, err := strconv.Unquote(quoted)
+		if err != nil {
+			continue
+		}
+		matchers := []*labels.Matcher{
+			labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, name),
+			labels.MustNewMatcher(labels.MatchEqual, "type", "counter"),
+		}
+		if len(e.querier.Catalog().Match(matchers...)) > 0 {
+			delete(result.Warnings, key)
+		}
+	}
 }
 
 func (e *Engine) prepare(ctx context.Context, r Request) (promql.Query, error) {
