@@ -19,7 +19,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"tidemark/expr"
-	"tidemark/internal/itemtable"
+	"tidemark/internal/idtable"
 	"tidemark/model"
 )
 
@@ -89,7 +89,7 @@ type Evaluator struct {
 	// nodes are the items that triggers name, by name, by host, and those that exist by id.
 	nodes    map[expr.Ref]*node
 	hosts    map[string][]*node
-	byItem   itemtable.Table[node]
+	byItem   idtable.Table[model.ItemID, node]
 	programs expr.Interner
 	// states are those of triggers that are not there (yet).
 	states map[model.TriggerID]model.TriggerState

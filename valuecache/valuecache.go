@@ -17,7 +17,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
-	"tidemark/internal/itemtable"
+	"tidemark/internal/idtable"
 	"tidemark/model"
 	"tidemark/storage"
 )
@@ -67,7 +67,7 @@ type Cache struct {
 	logger   *slog.Logger
 
 	mu     sync.RWMutex
-	items  itemtable.Table[series]
+	items  idtable.Table[model.ItemID, series]
 	all    []*series // in no order, for eviction
 	cursor int
 

@@ -1,8 +1,6 @@
-// Package itemtable maps ItemIDs to values faster than a Go map can: ids are given one after the other, so a page of
-// neighbours is one array, and the items of a batch, which are neighbours too, share its cache lines.
-package itemtable
-
-import "tidemark/model"
+// Package idtable maps ids to values faster than a Go map can: ids are given one after the other, so a page of
+// neighbours is one array, and the ids of a batch, which are neighbours too, share its cache lines.
+package idtable
 
 // pageBits is the number of low bits of an id that index a page. A page of 256 pointers takes 2 KiB, which is what a lone id
 // far from all others costs.
@@ -14,16 +12,16 @@ type page[T any] struct {
 }
 
 // Table maps ids to pointers. The zero value is empty and ready. It is not safe for concurrent writes.
-type Table[T any] struct {
-	pages map[model.ItemID]*page[T]
+type Table[K ~uint64, T any] struct {
+	pages map[K]*page[T]
 	size  int
 }
 
 // Len returns the number of ids.
-func (t *Table[T]) Len() int { return t.size }
+func (t *Table[K, T]) Len() int { return t.size }
 
 // Get returns the value of an id, nil when there is none.
-func (t *Table[T]) Get(id model.ItemID) *T {
+func (t *Table[K, T]) Get(id K) *T {
 	p := t.pages[id>>pageBits]
 	if p == nil {
 		return nil
@@ -32,9 +30,9 @@ func (t *Table[T]) Get(id model.ItemID) *T {
 }
 
 // Set gives an id a value; nil removes it.
-func (t *Table[T]) Set(id model.ItemID, v *T) {
+func (t *Table[K, T]) Set(id K, v *T) {
 	if t.pages == nil {
-		t.pages = make(map[model.ItemID]*page[T])
+		t.pages = make(map[K]*page[T])
 	}
 	p := t.pages[id>>pageBits]
 	if p == nil {
@@ -61,17 +59,17 @@ func (t *Table[T]) Set(id model.ItemID, v *T) {
 
 // Cursor reads a table whose ids mostly come in runs of neighbours. It serves one goroutine, and only while the table
 // is not written.
-type Cursor[T any] struct {
-	table *Table[T]
-	key   model.ItemID
+type Cursor[K ~uint64, T any] struct {
+	table *Table[K, T]
+	key   K
 	page  *page[T]
 }
 
 // Cursor returns a cursor.
-func (t *Table[T]) Cursor() Cursor[T] { return Cursor[T]{table: t, key: ^model.ItemID(0)} }
+func (t *Table[K, T]) Cursor() Cursor[K, T] { return Cursor[K, T]{table: t, key: ^K(0)} }
 
 // Get returns the value of an id, nil when there is none.
-func (c *Cursor[T]) Get(id model.ItemID) *T {
+func (c *Cursor[K, T]) Get(id K) *T {
 	if key := id >> pageBits; key != c.key {
 		c.key, c.page = key, c.table.pages[key]
 	}

@@ -1,18 +1,16 @@
-package itemtable
+package idtable
 
 import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"tidemark/model"
 )
 
 func TestTable_equalsMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var table Table[int]
-		want := make(map[model.ItemID]*int)
-		ids := rapid.SampledFrom([]model.ItemID{0, 1, 2, 255, 256, 257, 1 << 40, 1<<64 - 1})
+		var table Table[uint64, int]
+		want := make(map[uint64]*int)
+		ids := rapid.SampledFrom([]uint64{0, 1, 2, 255, 256, 257, 1 << 40, 1<<64 - 1})
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			id := ids.Draw(t, "id")
 			if rapid.Bool().Draw(t, "remove") {
@@ -28,7 +26,7 @@ func TestTable_equalsMap(t *testing.T) {
 			t.Fatalf("%d ids, want %d", table.Len(), len(want))
 		}
 		cursor := table.Cursor()
-		for _, id := range []model.ItemID{0, 1, 2, 255, 256, 257, 1 << 40, 1<<64 - 1, 77} {
+		for _, id := range []uint64{0, 1, 2, 255, 256, 257, 1 << 40, 1<<64 - 1, 77} {
 			if table.Get(id) != want[id] || cursor.Get(id) != want[id] {
 				t.Fatalf("id %d is wrong", id)
 			}
