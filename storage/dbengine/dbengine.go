@@ -93,7 +93,7 @@ type limits struct {
 func limitsFor(quota int64) *limits {
 	logBytes := quota / 4
 	return &limits{
-		segmentBytes:  min(max(logBytes/8, translog.MinSegmentBytes), 16<<20) &^ 4095,
+		segmentBytes:  min(max(logBytes/8, 1<<20), 16<<20) &^ 4095,
 		logBytes:      logBytes,
 		logFloorBytes: 64 << 20,
 		datafileBytes: min(max(quota/20, 4<<20), 256<<20),

@@ -215,6 +215,12 @@ func (db *DB) writeGroup(ctx context.Context, list []*sealed) error {
 		b.pages = db.buildPages(ctx, d)
 		group = append(group, b)
 	}
+	// Rows that were made again count values that came after their page was sealed; those must be in the log too.
+	if db.log != nil {
+		if err := db.log.Wait(ctx, db.log.End()); err != nil {
+			return err
+		}
+	}
 	p, err := db.openPair()
 	if err != nil {
 		return err

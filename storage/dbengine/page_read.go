@@ -160,11 +160,19 @@ func (db *DB) decodeInto(d *decoded, ref *pageRef) error {
 	if err != nil {
 		return err
 	}
-	d.valueType = p.Type
-	if d.at, err = page.DecodeTimes(d.at[:0], p.Times, p.Count); err != nil {
+	if err := d.decode(&p); err != nil {
 		return db.locate(ref.extent, err)
 	}
+	return nil
+}
+
+// decode reads the columns of a page of values.
+func (d *decoded) decode(p *extent.Page) (err error) {
+	d.valueType = p.Type
 	d.bits, d.arena = d.bits[:0], d.arena[:0]
+	if d.at, err = page.DecodeTimes(d.at[:0], p.Times, p.Count); err != nil {
+		return err
+	}
 	switch {
 	case p.Type == model.Float:
 		d.bits, err = page.DecodeFloats(d.bits, p.Values, p.Count)
@@ -173,10 +181,7 @@ func (db *DB) decodeInto(d *decoded, ref *pageRef) error {
 	default:
 		d.bits, d.arena, err = page.DecodeBlobs(d.bits, d.arena, p.Values, p.Count)
 	}
-	if err != nil {
-		return db.locate(ref.extent, err)
-	}
-	return nil
+	return err
 }
 
 // probe remembers the last page that an Append looked into: values that are sent again come in order.

@@ -132,7 +132,11 @@ func (db *DB) createPair(id datafile.ID) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The folder is synced in between, so that no power cut leaves a journalfile without its datafile.
 	name := filepath.Join(db.dir, id.JournalName())
+	if err := db.fs.SyncDir(db.dir); err != nil {
+		return nil, errors.Join(err, file.Close(), db.fs.Remove(filepath.Join(db.dir, id.Name())))
+	}
 	j, err := db.fs.Create(name)
 	if err != nil {
 		return nil, errors.Join(err, file.Close(), db.fs.Remove(filepath.Join(db.dir, id.Name())))
@@ -286,13 +290,15 @@ func (db *DB) pairGone(p *pair) {
 	if err := p.file.Close(); err != nil {
 		db.o.Logger.Warn("close a deleted datafile", "file", p.id.Name(), "error", err)
 	}
-	var errs []error
-	for _, name := range []string{p.id.JournalName(), p.id.Name()} {
-		if err := db.fs.Remove(filepath.Join(db.dir, name)); err != nil && !isNotExist(err) {
-			errs = append(errs, err)
-		}
+	// A datafile without its journalfile is whole, so that one goes last.
+	err := db.fs.Remove(filepath.Join(db.dir, p.id.JournalName()))
+	if err == nil || isNotExist(err) {
+		err = db.fs.SyncDir(db.dir)
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err == nil {
+		err = db.fs.Remove(filepath.Join(db.dir, p.id.Name()))
+	}
+	if err != nil && !isNotExist(err) {
 		db.o.Logger.Error("a deleted pair could not be removed; its room stays taken", "file", p.id.Name(), "error", err)
 		return
 	}

@@ -51,7 +51,10 @@ type sealed struct {
 	hot, late []sample
 	arena     []byte
 	rows      []hourRow
-	logFrom   model.LSN
+	// hour is the one that was running. Its row counts exactly the values up to lsn: recovery adds those of the log to it, so
+	// it must not be made again from values that came later.
+	hour    int64
+	logFrom model.LSN
 	// lsn is how far the log was: the series has no values up to there but these and earlier pages.
 	lsn  model.LSN
 	size int64
@@ -165,7 +168,7 @@ func (s *series) detach(lsn model.LSN, now int64) *sealed {
 		logFrom: s.logFrom, lsn: lsn, at: now, size: s.sizeBytes(),
 	}
 	if s.trend != nil {
-		d.rows = s.trend.detach()
+		d.rows, d.hour = s.trend.detach()
 	}
 	s.hot, s.late, s.arena = nil, nil, nil
 	s.floor = s.newest

@@ -52,31 +52,46 @@ func (t *trend) finish() {
 	t.current, t.stale = model.Trend{}, false
 }
 
-// correct notes that a late value fell into its hour.
+// correct notes that a late value fell into its hour. The row after that counts its increase from a value that may now
+// be another, so it is made again too; if it is only on disk the flusher sees to it.
 func (t *trend) correct(at int64, vt model.ValueType) {
 	hour := storage.HourOf(at)
 	if hour == t.current.At && vt == t.valueType {
 		t.stale = true
 		return
 	}
-	for i := len(t.done) - 1; i >= 0; i-- {
-		if t.done[i].At == hour && t.done[i].valueType == vt {
-			t.done[i].stale = true
-			return
+	var own, after *hourRow
+	for i := range t.done {
+		row := &t.done[i]
+		switch {
+		case row.valueType != vt:
+		case row.At == hour:
+			own = row
+		case row.At > hour && (after == nil || row.At < after.At):
+			after = row
 		}
+	}
+	if after != nil {
+		after.stale = true
+	} else if t.current.Count > 0 {
+		t.stale = true
+	}
+	if own != nil {
+		own.stale = true
+		return
 	}
 	t.done = append(t.done, hourRow{Trend: model.Trend{At: hour}, valueType: vt, stale: true})
 }
 
-// detach returns the rows that must be on disk before the log is recycled: those that are done, and the current hour
-// as it is now, from which recovery goes on.
-func (t *trend) detach() []hourRow {
-	rows := t.done
+// detach returns the rows that must be on disk before the log is recycled: those that are done, and behind them the
+// current hour as it is now, from which recovery goes on. It also returns the current hour.
+func (t *trend) detach() (rows []hourRow, current int64) {
+	rows = t.done
 	t.done = nil
 	if t.current.Count > 0 || t.stale {
 		rows = append(rows, hourRow{Trend: t.current, valueType: t.valueType, stale: t.stale})
 	}
-	return rows
+	return rows, t.current.At
 }
 
 // rowFields is the number of columns of a page of rows, besides the hours.

@@ -182,7 +182,7 @@ func (db *DB) settleRows(ctx context.Context, d *sealed) [][]hourRow {
 	rows := newestRows(slices.Clone(d.rows))
 	for i := 0; i < len(rows); i++ {
 		row := rows[i]
-		if !row.stale || db.running(d.series, row.At, row.valueType, false) {
+		if !row.stale || row.At >= d.hour {
 			continue
 		}
 		made, next, err := db.settle(ctx, d.series.id, row)
@@ -190,7 +190,7 @@ func (db *DB) settleRows(ctx context.Context, d *sealed) [][]hourRow {
 			continue // it stays stale and is made again when it is asked for
 		}
 		rows[i] = made
-		if next != nil && !db.running(d.series, next.At, next.valueType, true) {
+		if next != nil && next.At < d.hour {
 			rows = append(rows, *next)
 		}
 	}
@@ -241,16 +241,4 @@ func (db *DB) settle(ctx context.Context, id model.ItemID, row hourRow) (made ho
 		return row, nil, err
 	}
 	return made, &n, nil
-}
-
-// running reports whether an hour is the one that a series is in, and marks it stale if it is and mark is set.
-func (db *DB) running(s *series, hour int64, t model.ValueType, mark bool) bool {
-	sh := db.shardOf(s.id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if s.trend == nil || s.trend.current.At != hour || s.trend.valueType != t {
-		return false
-	}
-	s.trend.stale = s.trend.stale || mark
-	return true
 }

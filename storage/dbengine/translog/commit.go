@@ -142,6 +142,9 @@ func (l *Log) flush(from int, sync bool) error {
 		}
 		offset := headerBytes + int64(start-l.current.first)
 		n := fitting(l.tail[from:], l.current.size-offset)
+		if n == 0 && offset == headerBytes {
+			return fmt.Errorf("a record is larger than a segment of %d bytes", l.current.size)
+		}
 		if n == 0 {
 			if err := l.file.SyncData(); err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/storage/dbengine/header"
 )
@@ -18,6 +19,60 @@ type Found struct {
 	Gaps []Gap
 	// Foreign are files with a segment's name that are none: they are not read, and Open leaves them where they are.
 	Foreign map[string]error
+	// Torn is where the log ends before records that a torn write left; nil if nothing stands behind its end.
+	Torn *Gap
+}
+
+// Walk calls visit for every record of a log that is not open, and changes nothing.
+func Walk(fsys vfs.FS, dir string, visit func(end model.LSN, kind byte, payload []byte) error) (*Found, error) {
+	l := &Log{o: Options{FS: fsys, Dir: dir}}
+	found, err := l.list(false)
+	if err != nil {
+		return nil, err
+	}
+	_, err = l.walkAll(context.Background(), found, visit)
+	return found, err
+}
+
+// WalkFile is Walk for one file.
+func WalkFile(fsys vfs.FS, dir, name string, visit func(end model.LSN, kind byte, payload []byte) error) (*Found, error) {
+	l := &Log{o: Options{FS: fsys, Dir: dir}}
+	s, err := l.openSegment(name)
+	if err != nil {
+		return nil, err
+	}
+	l.segments = []*segment{s}
+	found := &Found{}
+	_, err = l.walkAll(context.Background(), found, visit)
+	return found, err
+}
+
+// walkAll calls visit for every record and returns the LSN behind the last.
+func (l *Log) walkAll(ctx context.Context, found *Found, visit func(end model.LSN, kind byte, payload []byte) error) (model.LSN, error) {
+	end := model.LSN(0)
+	for i, s := range l.segments {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if i > 0 && s.first > end {
+			found.Gaps = append(found.Gaps, Gap{File: s.file, From: end, To: s.first})
+		}
+		gaps, err := l.walk(i, 0, func(r record) error {
+			if r.kind == kindClosed {
+				return nil
+			}
+			return visit(r.end, r.kind, r.payload)
+		})
+		if err != nil {
+			return 0, err
+		}
+		found.Gaps = append(found.Gaps, gaps...)
+		end = max(end, s.end)
+		if s.leftovers {
+			found.Torn = &Gap{File: s.file, Offset: headerBytes + int64(s.end-s.first), From: s.end, To: s.end}
+		}
+	}
+	return end, nil
 }
 
 // Open reads the log in o.Dir, calls visit for every record in order, and starts the commit goroutine. Damage is
@@ -31,29 +86,13 @@ func Open(ctx context.Context, o Options, floor model.LSN, visit func(end model.
 		o: o, room: make(chan struct{}), wake: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	found, err := l.list()
+	found, err := l.list(true)
 	if err != nil {
 		return nil, nil, err
 	}
-	end := model.LSN(0)
-	for i, s := range l.segments {
-		if err := ctx.Err(); err != nil {
-			return nil, nil, err
-		}
-		if i > 0 && s.first > end {
-			found.Gaps = append(found.Gaps, Gap{File: s.file, From: end, To: s.first})
-		}
-		gaps, err := l.walk(i, 0, func(r record) error {
-			if r.kind == kindClosed {
-				return nil
-			}
-			return visit(r.end, r.kind, r.payload)
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		found.Gaps = append(found.Gaps, gaps...)
-		end = max(end, s.end)
+	end, err := l.walkAll(ctx, found, visit)
+	if err != nil {
+		return nil, nil, err
 	}
 	end = max(end, floor)
 	l.end, l.bufFrom, l.written, l.durable = end, end, end, end
@@ -82,8 +121,8 @@ func (l *Log) resumeLast() error {
 	return nil
 }
 
-// list finds the segments and spare files.
-func (l *Log) list() (*Found, error) {
+// list finds the segments, and the spare files if adopt.
+func (l *Log) list(adopt bool) (*Found, error) {
 	names, err := l.o.FS.List(l.o.Dir)
 	if err != nil {
 		return nil, err
@@ -91,7 +130,9 @@ func (l *Log) list() (*Found, error) {
 	found := &Found{Foreign: map[string]error{}}
 	for _, name := range names {
 		if IsSpare(name) {
-			l.adoptSpare(name)
+			if adopt {
+				l.adoptSpare(name)
+			}
 			continue
 		}
 		number, ok := ParseName(name)

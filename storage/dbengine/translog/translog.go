@@ -21,10 +21,11 @@ import (
 )
 
 const (
-	// MaxPayloadBytes bounds one record, so that it fits the smallest segment.
+	// MaxPayloadBytes bounds one record.
 	MaxPayloadBytes = 768 << 10
-	// MinSegmentBytes is the smallest segment.
-	MinSegmentBytes = 1 << 20
+	// MinSegmentBytes is the smallest segment that Open takes. One that cannot hold a record of MaxPayloadBytes is for tests,
+	// which know that their records are small.
+	MinSegmentBytes = 32 << 10
 	// MaxSegmentBytes bounds what recovery reads at once.
 	MaxSegmentBytes = 64 << 20
 	// maxBufferBytes is how much may wait for the disk before Room blocks.
