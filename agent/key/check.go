@@ -135,6 +135,9 @@ func (m *Machine) Compile(text string) (*Check, error) {
 		return nil, ErrUnsupportedKey
 	}
 	if len(k.Params) > d.maxParams && !(d.maxParams == 0 && len(k.Params) == 1 && k.Params[0].Text == "") {
+		if d.maxParams == 0 {
+			return nil, errNoParams
+		}
 		return nil, ErrTooManyParams
 	}
 	for i, p := range k.Params {

@@ -172,7 +172,7 @@ func (m *Machine) device(name string) (*device, error) {
 	}
 	d := m.disk.devices[strings.TrimPrefix(name, "/dev/")]
 	if d == nil || d.tick != m.tick {
-		return nil, errNoDevice
+		return nil, errNoDisk
 	}
 	return d, nil
 }

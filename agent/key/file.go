@@ -33,11 +33,7 @@ func statFile(path string, follow bool) (os.FileInfo, error) {
 	if err == nil {
 		return info, nil
 	}
-	var number syscall.Errno
-	if errors.As(err, &number) {
-		return nil, reasonf("%s[%d] %w", errFile, int(number), number)
-	}
-	return nil, reasonf("%s%w", errFile, err)
+	return nil, reasonf("%s%w", errFile, numbered(err))
 }
 
 // filePath returns the first parameter of a file key.
@@ -211,7 +207,7 @@ func readFile(path string) ([]byte, error) {
 func openFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, readError(path, err)
+		return nil, reasonf("Cannot open file: %w", numbered(err))
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -219,7 +215,7 @@ func openFile(path string) (*os.File, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, readError(path, err)
+		return nil, reasonf("Cannot open file: %w", numbered(err))
 	}
 	return f, nil
 }

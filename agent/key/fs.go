@@ -28,7 +28,7 @@ func (u fsUsage) used() uint64 { return u.total - min(u.total, u.free) }
 func statfs(path string) (fsUsage, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
-		return fsUsage{}, reasonf("Cannot obtain filesystem information: %w.", err)
+		return fsUsage{}, reasonf("Cannot obtain filesystem information: %w", numbered(err))
 	}
 	unit := uint64(st.Frsize)
 	if unit == 0 {
@@ -244,7 +244,10 @@ func (u *usageSource) ask(path string, statfs func(string) (fsUsage, error)) (fs
 
 func compileFSSize(m *Machine, k Key, c *Check) error {
 	path := k.Param(0, "")
-	if path == "" || path[0] != '/' {
+	if path == "" {
+		return errFilesystemEmpty
+	}
+	if path[0] != '/' {
 		return errFirst
 	}
 	size := func(pick func(fsUsage) uint64) {
@@ -273,7 +276,10 @@ func compileFSSize(m *Machine, k Key, c *Check) error {
 
 func compileFSInode(m *Machine, k Key, c *Check) error {
 	path := k.Param(0, "")
-	if path == "" || path[0] != '/' {
+	if path == "" {
+		return errFilesystemEmpty
+	}
+	if path[0] != '/' {
 		return errFirst
 	}
 	count := func(pick func(fsUsage) uint64) {

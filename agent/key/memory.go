@@ -205,8 +205,8 @@ func compileSwapSize(m *Machine, k Key, c *Check) error {
 			if err != nil {
 				return Value{}, err
 			}
-			if total == 0 {
-				return Value{}, errNoSwap
+			if total == 0 { // Without swap none is used.
+				total, free = 1, 1
 			}
 			if mode == "pfree" {
 				return percent(float64(free), float64(total)), nil

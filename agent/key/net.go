@@ -141,7 +141,7 @@ func compileNet(pick func(c *interfaceCounters, mode string) []*uint64) compiler
 	return func(m *Machine, k Key, c *Check) error {
 		name, mode := k.Param(0, ""), k.Param(1, "bytes")
 		if name == "" {
-			return errFirst
+			return errInterfaceEmpty
 		}
 		if pick(&interfaceCounters{}, mode) == nil {
 			return errSecond
@@ -173,7 +173,7 @@ func compileNet(pick func(c *interfaceCounters, mode string) []*uint64) compiler
 func compileCollisions(m *Machine, k Key, c *Check) error {
 	name := k.Param(0, "")
 	if name == "" {
-		return errFirst
+		return errInterfaceEmpty
 	}
 	c.counter("", func() (uint64, error) {
 		i, err := m.networkInterface(name)

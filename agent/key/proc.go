@@ -33,14 +33,12 @@ type processFilter struct {
 func compileProcessFilter(k Key, commandParam int, commandErr error) (f processFilter, err error) {
 	f.name = k.Param(0, "")
 	if name := k.Param(1, ""); name != "" {
-		u, err := user.Lookup(name)
-		if err != nil {
-			return f, errSecond
+		f.hasUID, f.uid = true, noUser
+		if u, err := user.Lookup(name); err == nil {
+			if f.uid, err = strconv.ParseUint(u.Uid, 10, 32); err != nil {
+				return f, errSecond
+			}
 		}
-		if f.uid, err = strconv.ParseUint(u.Uid, 10, 64); err != nil {
-			return f, errSecond
-		}
-		f.hasUID = true
 	}
 	if text := k.Param(commandParam, ""); text != "" {
 		if f.command, err = regexp.Compile(text); err != nil {
@@ -49,6 +47,9 @@ func compileProcessFilter(k Key, commandParam int, commandErr error) (f processF
 	}
 	return f, nil
 }
+
+// noUser is the id of a user that is not known here: no process has it.
+const noUser = 1<<64 - 1
 
 // everything reports whether the filter takes all processes.
 func (f *processFilter) everything() bool { return f.name == "" && !f.hasUID && f.command == nil }
@@ -149,7 +150,7 @@ func parseProcess(b []byte) (p process) {
 
 // processStates are the states of proc.num and the letters of /proc/PID/status that they stand for.
 var processStates = map[string]string{
-	"all": "", "disk": "D", "run": "R", "sleep": "SI", "trace": "Tt", "zomb": "Z",
+	"all": "", "disk": "D", "run": "R", "sleep": "S", "trace": "Tt", "zomb": "Z",
 }
 
 func compileProcNum(m *Machine, k Key, c *Check) error {
@@ -182,10 +183,10 @@ func compileProcNum(m *Machine, k Key, c *Check) error {
 	return nil
 }
 
-// processMemory are the kinds of memory of proc.mem and the lines of the status file, without Vm, that they stand for.
-var processMemory = map[string]string{
-	"vsize": "size", "size": "size", "rss": "rss", "peak": "peak", "hwm": "hwm", "data": "data", "exe": "exe", "stk": "stk",
-	"lib": "lib", "swap": "swap", "pte": "pte", "lck": "lck", "pin": "pin",
+// processMemory are the kinds of memory of proc.mem and the lines of the status file, without Vm, whose sum they are.
+var processMemory = map[string][]string{
+	"vsize": {"size"}, "size": {"exe", "data", "stk"}, "rss": {"rss"}, "peak": {"peak"}, "hwm": {"hwm"}, "data": {"data"},
+	"exe": {"exe"}, "stk": {"stk"}, "lib": {"lib"}, "swap": {"swap"}, "pte": {"pte"}, "lck": {"lck"}, "pin": {"pin"},
 }
 
 func compileProcMem(m *Machine, k Key, c *Check) error {
@@ -194,7 +195,7 @@ func compileProcMem(m *Machine, k Key, c *Check) error {
 		return err
 	}
 	mode := k.Param(2, "sum")
-	field, ok := processMemory[k.Param(4, "vsize")]
+	fields, ok := processMemory[k.Param(4, "vsize")]
 	if !ok {
 		return errFifth
 	}
@@ -206,9 +207,12 @@ func compileProcMem(m *Machine, k Key, c *Check) error {
 	proc := m.options.Proc
 	measure := func() (sum, least, most, count uint64, err error) {
 		err = f.each(proc, func(p *process) {
-			v, ok := p.memory[field]
-			if !ok {
+			if len(p.memory) == 0 {
 				return // Kernel threads have no memory of their own.
+			}
+			v := uint64(0)
+			for _, field := range fields {
+				v += p.memory[field]
 			}
 			if count == 0 || v < least {
 				least = v

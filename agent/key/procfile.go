@@ -4,6 +4,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
+	"strings"
+	"syscall"
 )
 
 // maxProcBytes bounds what is read of one kernel file; the largest, /proc/diskstats or /proc/net/tcp of a busy
@@ -55,12 +58,26 @@ func (p *procFile) close() {
 }
 
 func readError(path string, err error) error {
-	var pathErr *os.PathError
-	if errors.As(err, &pathErr) {
-		err = pathErr.Err
-	}
-	return reasonf("Cannot read %s: %w.", path, err)
+	return reasonf("Cannot read %s: %w", path, numbered(err))
 }
+
+// numberedError is an error of the system as C programs print it: "[2] No such file or directory".
+type numberedError struct{ cause error }
+
+// Error returns the number and the text, or the text alone where there is no number.
+func (e numberedError) Error() string {
+	var number syscall.Errno
+	if !errors.As(e.cause, &number) {
+		return e.cause.Error()
+	}
+	text := number.Error()
+	return "[" + strconv.Itoa(int(number)) + "] " + strings.ToUpper(text[:1]) + text[1:]
+}
+
+// Unwrap returns the error itself.
+func (e numberedError) Unwrap() error { return e.cause }
+
+func numbered(err error) error { return numberedError{err} }
 
 // cutLine returns the first line of b without its end, and the rest.
 func cutLine(b []byte) (line, rest []byte) {

@@ -34,7 +34,11 @@ func percent(part, whole float64) Value { return Float(math.Round(part/whole*1e6
 func (v Value) Append(dst []byte) []byte {
 	switch v.Type {
 	case model.Float:
-		return strconv.AppendFloat(dst, math.Float64frombits(v.Bits), 'g', -1, 64)
+		f := math.Float64frombits(v.Bits)
+		if size := math.Abs(f); size >= 1e-5 && size < 1e15 {
+			return strconv.AppendFloat(dst, f, 'f', -1, 64)
+		}
+		return strconv.AppendFloat(dst, f, 'g', -1, 64)
 	case model.Uint:
 		return strconv.AppendUint(dst, v.Bits, 10)
 	}
@@ -68,9 +72,13 @@ var (
 	errFourth = reason("Invalid fourth parameter.")
 	errFifth  = reason("Invalid fifth parameter.")
 
+	errNoParams        = reason("Item does not allow parameters.")
+	errInterfaceEmpty  = reason("Network interface name cannot be empty.")
+	errFilesystemEmpty = reason("Filesystem name cannot be empty.")
+
 	errNoDevice    = reason("Cannot find this device.")
-	errNoInterface = reason("Cannot find information for this network interface.")
-	errNoSwap      = reason("Cannot be calculated because swap file size is 0.")
+	errNoDisk      = reason("Cannot obtain disk information.")
+	errNoInterface = reason("Cannot find information for this network interface in /proc/net/dev.")
 	errNoTotal     = reason("Cannot be calculated because the total is 0.")
 	errNoCPU       = reason("Cannot obtain CPU information: no such processor.")
 )

@@ -222,8 +222,17 @@ func TestDiskRates(t *testing.T) {
 	c.want("vfs.dev.util[sda]", "= float [%] 100")
 	c.write("diskstats", "")
 	c.tick()
-	c.want("vfs.dev.util[sda]", "! "+errNoDevice.Error())
-	c.want("vfs.dev.read[sda,bytes]", "! "+errNoDevice.Error())
+	c.want("vfs.dev.util[sda]", "! "+errNoDisk.Error())
+	c.want("vfs.dev.read[sda,bytes]", "! "+errNoDisk.Error())
+}
+
+func TestSwap_none(t *testing.T) {
+	c := newChanging(t)
+	c.write("meminfo", "MemTotal: 100 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n")
+	c.tick()
+	c.want("system.swap.size[,total]", "= unsigned [B] 0")
+	c.want("system.swap.size[,pfree]", "= float [%] 100")
+	c.want("system.swap.size[,pused]", "= float [%] 0")
 }
 
 func TestDevicesComeAndGo(t *testing.T) {
