@@ -92,6 +92,8 @@ function overview() {
   };
 }
 
+const short = (value) => Number(value.toPrecision(6));
+
 function chart(query) {
   const from = Math.max(Number(query.get('from')), oldest);
   const to = Math.min(Number(query.get('to')), Date.now());
@@ -110,11 +112,11 @@ function chart(query) {
     for (let t = Math.ceil(from / every) * every; t <= to; t += every) {
       if (own && valueAt(item, t) === null) continue;
       at.push(t);
-      const samples = own ? [valueAt(item, t)] : [0.1, 0.3, 0.5, 0.7, 0.9].map((part) => valueAt(item, t + Math.round((part * step) / 1000) * 1000));
+      const samples = own ? [valueAt(item, t)] : [0.2, 0.5, 0.8].map((part) => valueAt(item, t + Math.round((part * step) / 1000) * 1000));
       const known = samples.filter((v) => v !== null);
-      avg.push(known.length === 0 ? null : known.reduce((a, b) => a + b, 0) / known.length);
-      min.push(known.length === 0 ? null : Math.min(...known));
-      max.push(known.length === 0 ? null : Math.max(...known));
+      avg.push(known.length === 0 ? null : short(known.reduce((a, b) => a + b, 0) / known.length));
+      min.push(known.length === 0 ? null : short(Math.min(...known)));
+      max.push(known.length === 0 ? null : short(Math.max(...known)));
     }
     const units = item.counter ? `${item.units}/s` : item.units;
     return { id: item.id, host: item.host, key: item.key, name: item.name, units, labels: item.labels, value_type: item.value_type, source: to - from > 86_400_000 * 8 ? 'trends' : 'history', at, avg, ...(own ? {} : { min, max }) };

@@ -10,7 +10,16 @@ export function hash(text, n = 0) {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-const unit = (seed, n) => hash(seed, n | 0) / 4294967296;
+// Seeds are texts; their numbers are kept, because every value of every item asks for several.
+const seeds = new Map();
+
+function unit(seed, n) {
+  let h = seeds.get(seed);
+  if (h === undefined) seeds.set(seed, (h = hash(seed)));
+  h = Math.imul(h ^ n, 2246822507);
+  h = Math.imul(h ^ (h >>> 13), 3266489909);
+  return ((h ^ (h >>> 16)) >>> 0) / 4294967296;
+}
 
 // One octave of value noise, 0…1.
 function octave(seed, t, period) {

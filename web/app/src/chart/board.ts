@@ -25,7 +25,8 @@ export class Panel {
   units: string;
   /** All items of the chart, in the order of buffers. */
   readonly sources: Source[];
-  onDraw: () => void = () => {};
+  /** Draws; tick says that only time went on and some values came. */
+  onDraw: (tick?: boolean) => void = () => {};
   onStatus: () => void = () => {};
 
   constructor(
@@ -203,7 +204,7 @@ export class Board {
     clearTimeout(this.drawTimer);
     this.drawTimer = 0;
     this.lastDraw = serverNow();
-    for (const panel of this.panels) if (panel.visible && panel.loadedFor === this.key()) panel.onDraw();
+    for (const panel of this.panels) if (panel.visible && panel.loadedFor === this.key()) panel.onDraw(true);
   }
 }
 

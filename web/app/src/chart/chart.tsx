@@ -16,7 +16,7 @@ import { type Board, Panel } from './board.ts';
 import { Legend, type LegendHandle, readAt } from './legend.tsx';
 import { placeMarks } from './marks.ts';
 import { Plot } from './plot.ts';
-import { prepare, type Prepared } from './prepare.ts';
+import { newestOf, prepare, type Prepared } from './prepare.ts';
 import { ChartTable } from './table.tsx';
 
 interface Props {
@@ -29,6 +29,7 @@ interface Props {
 
 // Charts are read a little before they come into view.
 const AHEAD = '160px 0px';
+const MAX_STILL_MS = 5_000;
 const NO_MARKS: Problem[] = [];
 const NOTHING: Prepared = { at: [], lines: [], band: false };
 
@@ -52,21 +53,30 @@ export function Chart({ board, spec, section, height, marks = NO_MARKS }: Props)
     const own = new Plot(element, spec, panel.units, readPalette(), {
       onZoom: zoomTo,
       onBack: zoomBack,
-      onCursor: (index, focused) => {
-        const reading = { prepared: own.prepared, units: panel.units, index, focused };
-        legend.current?.show(reading);
-        if (single.current !== null) single.current.textContent = readAt(reading, 0);
-        if (when.current !== null) when.current.textContent = index === null ? '' : clockTime(own.prepared?.at[index] ?? 0);
-      },
+      onCursor: (index, focused) => showValues(index, focused),
     });
     plot.current = own;
-    panel.onDraw = () => {
+    let drawnTo = 0;
+    const showValues = (index: number | null, focused: number | null): void => {
+      const reading = { prepared: own.prepared, newest: newestOf(panel.buffers, spec), units: panel.units, index, focused };
+      legend.current?.show(reading);
+      if (single.current !== null) single.current.textContent = readAt(reading, 0);
+      if (when.current !== null) when.current.textContent = index === null ? '' : clockTime(own.prepared?.at[index] ?? 0);
+    };
+    panel.onDraw = (tick = false) => {
       const width = element.clientWidth;
       if (width === 0) return;
       panel.width = width;
+      const { from, to } = board.window();
+      // A step of less than a pixel cannot be seen; the numbers still move with every value.
+      if (tick && to - drawnTo < Math.min(MAX_STILL_MS, (0.8 * (to - from)) / width)) {
+        if (!own.underPointer) showValues(null, null);
+        return;
+      }
+      drawnTo = to;
       const columns = prepare(panel.buffers, spec);
-      own.draw(columns, board.window(), { width, height }, panel.units);
-      placeMarks(marksPlace.current!, own, latest.current.marks, board.window(), width);
+      own.draw(columns, { from, to }, { width, height }, panel.units);
+      placeMarks(marksPlace.current!, own, latest.current.marks, { from, to }, width);
       if (latest.current.asTable) setPrepared(columns);
     };
     panel.onStatus = () => render((n) => n + 1);

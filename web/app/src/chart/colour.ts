@@ -1,6 +1,8 @@
 // Colours of series. Eight that people with any colour vision can tell apart, given by name, so that a core or a
 // disk keeps its colour on every chart of a host.
 
+import { natural } from '../format/natural.ts';
+
 export const SLOTS = 8;
 
 // Names that are on almost every host get their own fixed slot, in an order in which neighbours differ well.
@@ -63,5 +65,5 @@ export function assignSlots(names: string[]): Map<string, number> {
 
 function byFixedThenName(a: string, b: string): number {
   const fixed = Number(FIXED[b] !== undefined) - Number(FIXED[a] !== undefined);
-  return fixed !== 0 ? fixed : a.localeCompare(b, 'en', { numeric: true });
+  return fixed !== 0 ? fixed : natural(a, b);
 }

@@ -11,6 +11,7 @@ import type { Prepared } from './prepare.ts';
 /** What is under the crosshair; index null means that the newest values are shown. */
 export interface Reading {
   prepared: Prepared | null;
+  newest: (number | null)[];
   units: string;
   index: number | null;
   focused: number | null;
@@ -62,21 +63,12 @@ export function Legend({ handle, spec }: { handle: RefObject<LegendHandle | null
 }
 
 /** readAt is the value of a line as text. */
-export function readAt({ prepared, units, index }: Reading, line: number): string {
-  const column = prepared?.lines[line]?.values ?? [];
-  return formatValue(index === null ? newest(column) : near(column, index), units);
+export function readAt({ prepared, newest, units, index }: Reading, line: number): string {
+  return formatValue(index === null ? newest[line] : near(prepared?.lines[line]?.values ?? [], index), units);
 }
 
-// Lines of one chart do not end at the same instant, so both look back a little.
+// A line may have no value at this very instant; the one before is meant then.
 const LOOK_BACK = 8;
-
-function newest(column: (number | null | undefined)[]): number | null {
-  for (let i = column.length - 1; i >= Math.max(0, column.length - LOOK_BACK); i--) {
-    const value = column[i];
-    if (value !== undefined && value !== null) return value;
-  }
-  return null;
-}
 
 function near(column: (number | null | undefined)[], index: number): number | null {
   for (let i = index; i >= Math.max(0, index - LOOK_BACK); i--) {

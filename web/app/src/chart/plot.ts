@@ -51,7 +51,12 @@ export class Plot {
       this.build(size);
     } else if (this.u.width !== size.width || this.u.height !== size.height) this.u.setSize(size);
     this.u!.setData(this.columns(prepared), true);
-    if (this.u!.cursor.left === undefined || this.u!.cursor.left < 0) this.events.onCursor(null, this.focused);
+    if (!this.underPointer) this.events.onCursor(null, this.focused);
+  }
+
+  /** underPointer tells whether the crosshair is on the chart. */
+  get underPointer(): boolean {
+    return (this.u?.cursor.left ?? -1) >= 0;
   }
 
   recolour(palette: Palette): void {

@@ -144,3 +144,17 @@ function stackUp(at: number[], lines: Line[], buffers: Buffer[]): void {
     line.max = null;
   });
 }
+
+/** newestOf is the newest value of each line, without laying out the columns. */
+export function newestOf(buffers: Buffer[], shape: Pick<Shape, 'series'>): (number | null)[] {
+  let first = 0;
+  return shape.series.map(({ sources, from }) => {
+    let sum: number | null = null;
+    for (const buffer of buffers.slice(first, first + sources.length)) {
+      const value = buffer.avg[buffer.avg.length - 1];
+      if (value !== null && value !== undefined) sum = (sum ?? 0) + value;
+    }
+    first += sources.length;
+    return sum === null || from === undefined ? sum : from - sum;
+  });
+}

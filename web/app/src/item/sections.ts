@@ -3,6 +3,7 @@
 
 import type { Item } from '../api/types.ts';
 import { assignSlots } from '../chart/colour.ts';
+import { natural } from '../format/natural.ts';
 import { groupBy } from '../part/group.ts';
 import { parseKey } from './key.ts';
 import { type Place, placeOf, sectionRank } from './places.ts';
@@ -72,7 +73,7 @@ export function sectionsOf(items: Item[]): Section[] {
     addTo(drafts.get(place.section)!, item, place);
   }
   return [...drafts.keys()]
-    .sort((a, b) => sectionRank(a) - sectionRank(b) || a.localeCompare(b, 'en'))
+    .sort((a, b) => sectionRank(a) - sectionRank(b) || natural(a, b))
     .map((title) => ({
       id: slug(title),
       title,
@@ -94,7 +95,7 @@ function chartsOf(section: string, drafts: Draft[], all: Item[]): ChartSpec[] {
   const slots = assignSlots(drafts.flatMap((draft) => draft.entries.map((entry) => entry.place.name)));
   return drafts
     .filter((draft) => !(section === 'CPU' && hasModes && (draft.place.chart === 'total' || draft.place.chart === 'idle')))
-    .sort((a, b) => a.place.order - b.place.order || natural(a.place.title, b.place.title) || a.units.localeCompare(b.units))
+    .sort((a, b) => a.place.order - b.place.order || natural(a.place.title, b.place.title) || natural(a.units, b.units))
     .flatMap((draft) => pieces(section, draft, slots, all));
 }
 
@@ -149,11 +150,6 @@ const PART_ORDER = [
 function rankName(name: string): number {
   const at = PART_ORDER.indexOf(name);
   return at < 0 ? PART_ORDER.length : at;
-}
-
-/** natural compares texts so that "core 2" stands before "core 10". */
-export function natural(a: string, b: string): number {
-  return a.localeCompare(b, 'en', { numeric: true, sensitivity: 'base' });
 }
 
 /** slug makes an id that is safe in an address and in HTML. */

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { natural } from '../item/sections.ts';
+import { natural } from '../format/natural.ts';
 import { go, href } from '../state/route.ts';
 
 export interface Column<Row> {

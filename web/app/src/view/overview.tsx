@@ -3,6 +3,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { getHosts, getProblems } from '../api/client.ts';
 import { type Host, type Overview, type Problem, SEVERITIES } from '../api/types.ts';
+import { natural } from '../format/natural.ts';
 import { digits, formatValue, plural } from '../format/number.ts';
 import { groupBy } from '../part/group.ts';
 import { SeverityShape } from '../part/icon.tsx';
@@ -123,7 +124,7 @@ function Squares({ hosts }: { hosts: Host[] }) {
   const groups = groupBy(hosts, (host) => host.groups[0] ?? 'No group');
   return (
     <div class="groups">
-      {[...groups].sort(([a], [b]) => a.localeCompare(b)).map(([name, members]) => (
+      {[...groups].sort(([a], [b]) => natural(a, b)).map(([name, members]) => (
         <div class="group" key={name}>
           <Link to="/hosts" query={{ group: name }} class="group-name">
             {name} <span class="muted">{members.length}</span>

@@ -11,7 +11,7 @@ import { useLoad, useSecond } from '../part/load.ts';
 import { Sparkline } from '../part/sparkline.tsx';
 import { useCell } from '../state/cell.ts';
 import { live, overview, serverNow } from '../state/live.ts';
-import { natural } from '../item/sections.ts';
+import { natural } from '../format/natural.ts';
 import { dateTime } from '../time/clock.ts';
 import { samples } from './samples.ts';
 
