@@ -42,7 +42,8 @@ type Store interface {
 	Record(ctx context.Context, r Record) error
 }
 
-// Objects finds definitions for names, tags and severities. The results must not be changed.
+// Objects finds definitions for names, tags and severities. The results must not be changed. Its methods are called during
+// Record and must not call the log or the evaluator back.
 type Objects interface {
 	// TriggerByID finds a trigger.
 	TriggerByID(id model.TriggerID) (*model.Trigger, bool)

@@ -271,11 +271,11 @@ func (l *Log) write(ctx context.Context) error {
 func (l *Log) apply(ctx context.Context, c *model.StateChange) {
 	switch {
 	case c.Event && c.Closes != 0:
-		l.recover(c, []model.EventID{c.Closes})
+		l.resolve(c, []model.EventID{c.Closes})
 	case c.Event && c.Problem:
 		l.raise(ctx, c)
 	case c.Event:
-		l.recover(c, l.byTrigger[c.TriggerID])
+		l.resolve(c, l.byTrigger[c.TriggerID])
 	}
 	s := l.states[c.TriggerID]
 	s.TriggerID, s.Problem, s.Error = c.TriggerID, c.Problem, c.Error
@@ -304,8 +304,8 @@ func (l *Log) raise(ctx context.Context, c *model.StateChange) {
 	l.byTrigger[e.TriggerID] = append(l.byTrigger[e.TriggerID], e.ID)
 }
 
-// recover closes open problems, each by an event of its own.
-func (l *Log) recover(c *model.StateChange, ids []model.EventID) {
+// resolve closes open problems, each by an event of its own.
+func (l *Log) resolve(c *model.StateChange, ids []model.EventID) {
 	for _, id := range slices.Clone(ids) {
 		p, ok := l.open[id]
 		if !ok || p.TriggerID != c.TriggerID {
