@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -111,7 +111,7 @@ func FuzzString(f *testing.F) {
 		if err := json.Unmarshal(b, &viaJSON); err != nil {
 			t.Fatalf("%q: %v", b, err)
 		}
-		if want := strings.ToValidUTF8(text, "\uFFFD"); len(text) == len(want) && viaJSON != want {
+		if want := string([]rune(text)); viaJSON != want {
 			t.Fatalf("%q became %q", text, viaJSON)
 		}
 		s := scanner{b: b}
@@ -134,6 +134,7 @@ func BenchmarkAgentData(b *testing.B) {
 	work := make([]byte, len(text))
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
+	cpu := cpuSeconds()
 	for b.Loop() {
 		copy(work, text)
 		r, err := DecodeRequest(work)
@@ -147,5 +148,14 @@ func BenchmarkAgentData(b *testing.B) {
 			}
 		}
 	}
-	b.ReportMetric(float64(b.N)*rowCount/b.Elapsed().Seconds(), "values/s")
+	b.ReportMetric(float64(b.N)*rowCount/(cpuSeconds()-cpu), "values/cpu-s")
+}
+
+// cpuSeconds is the processor time of this process so far: unlike the wall clock it does not count what others take.
+func cpuSeconds() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
