@@ -31,12 +31,9 @@ func (d *dict) find(x uint64) uint64 {
 
 // fewDistinct reports whether a dictionary may pay, from a sample.
 func fewDistinct(v []uint64) bool {
-	if len(v) < 2*samples {
-		return true
-	}
 	var seen [24]uint64
 	count := 0
-	for i := 0; i < len(v); i += len(v) / samples {
+	for i := 0; i < len(v); i += max(1, len(v)/samples) {
 		if slices.Contains(seen[:count], v[i]) {
 			continue
 		}

@@ -113,18 +113,19 @@ func guessExponent(v []uint64) (exponent int, ok bool) {
 				decimals++
 				break
 			}
-			if e == 17 {
-				break
-			}
 		}
 	}
 	return exponent, 4*decimals >= 3*seen
 }
 
+// maxMantissa bounds the integers of decimals with a fraction: every decimal of 15 digits survives a float. With 16 or 17
+// digits nearly any float looks like a decimal, and is not shorter as one.
+const maxMantissa = 1e15
+
 // toDecimal returns the integer that divided by 10^e gives x again bit for bit, and whether there is one.
 func toDecimal(x float64, e int) (int64, bool) {
 	m := x * powers[e]
-	if !(math.Abs(m) < 1<<62) {
+	if size := math.Abs(m); !(size < maxMantissa || e == 0 && size < 1<<62) {
 		return 0, false
 	}
 	k := int64(m + math.Copysign(0.5, m)) // a wrong neighbour does not pass the comparison

@@ -60,7 +60,7 @@ func take(v, delta []uint64, s *shape) sample {
 // runBytes returns about the least that runs can take for n values with that many changes: the bits of the deltas and,
 // for each, of the distance to the next one.
 func (t *sample) runBytes(n, changes int) int {
-	return (t.bits[2]*n/samples + changes*bits.Len(uint(n/(changes+1)))) / 8
+	return (t.bits[2]*n/samples + changes*(bits.Len(uint(n/(changes+1)))+1)) / 8
 }
 
 // skewed reports whether numbers up to range that are mostly between low and high had better be stored relative to low:
