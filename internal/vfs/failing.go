@@ -185,19 +185,18 @@ func (f *failingFile) WriteAt(p []byte, offset int64) (int, error) {
 	return f.File.WriteAt(p, offset)
 }
 
+// Sync, when it fails on a Mem, loses what it should have made durable.
 func (f *failingFile) Sync() error {
 	if err := f.fs.ask(OpSync, f.name, 0); err != nil {
+		if m, ok := f.File.(*memFile); ok {
+			m.loseUnsynced()
+		}
 		return err
 	}
 	return f.File.Sync()
 }
 
-func (f *failingFile) SyncData() error {
-	if err := f.fs.ask(OpSync, f.name, 0); err != nil {
-		return err
-	}
-	return f.File.SyncData()
-}
+func (f *failingFile) SyncData() error { return f.Sync() }
 
 func (f *failingFile) Truncate(size int64) error {
 	if err := f.fs.ask(OpTruncate, f.name, 0); err != nil {

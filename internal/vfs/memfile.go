@@ -159,3 +159,16 @@ func (f *memFile) Close() error {
 	f.node.opens--
 	return nil
 }
+
+// loseUnsynced does what Linux may do after a failed sync: what was not yet on disk is dropped from memory, and a later
+// sync succeeds without it.
+func (f *memFile) loseUnsynced() {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	for s, old := range f.node.old {
+		if at := s * sectorBytes; at < int64(len(f.node.data)) {
+			copy(f.node.data[at:], old[:])
+		}
+	}
+	clear(f.node.old)
+}

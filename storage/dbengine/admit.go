@@ -2,7 +2,6 @@ package dbengine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -66,8 +65,6 @@ func (db *DB) admit(ctx context.Context, need int) error {
 		return err
 	case db.ctx.Err() != nil:
 		return storage.ErrClosed
-	case isFull(err) && !errors.Is(err, storage.ErrFull):
-		err = fmt.Errorf("%w: %w", storage.ErrFull, err)
 	}
 	db.m.refused.Inc()
 	return err

@@ -88,6 +88,7 @@ type limits struct {
 	pageBytes     int // or at so many bytes of text
 	dirtyBytes    int64
 	dirtyAge      time.Duration
+	tick          time.Duration // how often the flusher looks, and a full disk is tried again
 }
 
 func limitsFor(quota int64) *limits {
@@ -101,6 +102,7 @@ func limitsFor(quota int64) *limits {
 		pageBytes:     4096,
 		dirtyBytes:    4 << 20,
 		dirtyAge:      time.Minute,
+		tick:          time.Second,
 	}
 }
 

@@ -12,11 +12,10 @@ import (
 	"tidemark/storage/dbengine/extent"
 	"tidemark/storage/dbengine/journal"
 	"tidemark/storage/dbengine/page"
+	"tidemark/storage/dbengine/translog"
 )
 
 const (
-	// tick is how often the flusher looks without being woken; a full disk is tried again at every tick.
-	tick = time.Second
 	// hotAge is how long a value may wait in a hot page.
 	hotAge = 24 * time.Hour
 	// extentPages and extentBytes end an extent.
@@ -42,7 +41,7 @@ func (db *DB) poke() {
 
 // runFlusher writes dirty pages, recycles the log and keeps the quota until the engine is closed.
 func (db *DB) runFlusher() {
-	ticker := time.NewTicker(tick)
+	ticker := time.NewTicker(db.o.limits.tick)
 	defer ticker.Stop()
 	for {
 		select {
@@ -65,7 +64,7 @@ func (db *DB) work(ctx context.Context) {
 	}
 	db.recycle(ctx)
 	db.progress.announce()
-	if err := db.log.Reserve(); err != nil && !isFull(err) {
+	if err := db.log.Reserve(); err != nil && !translog.IsFull(err) {
 		db.o.Logger.Warn("allocate a spare log file", "error", err)
 	}
 }
@@ -83,7 +82,7 @@ func (db *DB) noteFlush(err error) {
 		}
 		return
 	}
-	if !isFull(err) {
+	if !translog.IsFull(err) {
 		db.m.writeErrors.Inc()
 	}
 	db.flushError.Store(&err)

@@ -142,7 +142,7 @@ func (db *DB) openLog(ctx context.Context, floor, marksLSN model.LSN) error {
 	before := model.LSN(0)
 	log, found, err := translog.Open(ctx, translog.Options{
 		FS: db.fs, Dir: db.dir, SegmentBytes: db.o.limits.segmentBytes,
-		GroupDelay: db.o.GroupDelay, Relaxed: db.o.Durability == Relaxed,
+		RetryDelay: db.o.limits.tick, GroupDelay: db.o.GroupDelay, Relaxed: db.o.Durability == Relaxed,
 		Reserve: db.reserve, Released: db.space.release,
 		Durable: func(model.LSN) {}, Synced: db.m.synced, Logger: db.o.Logger,
 	}, floor, func(end model.LSN, kind byte, payload []byte) error {

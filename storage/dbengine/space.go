@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
-	"syscall"
 
 	"tidemark/storage"
 )
@@ -22,11 +21,6 @@ const (
 func roundUp(n int64) int64 { return (n + blockBytes - 1) / blockBytes * blockBytes }
 
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
-
-// isFull reports whether an error means that the disk, or the user's share of it, is full.
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, storage.ErrFull)
-}
 
 // space counts what all files of the engine take, so that it never passes the quota.
 type space struct {

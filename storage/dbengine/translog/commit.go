@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"tidemark/model"
+	"tidemark/storage"
 )
 
 var errClosed = errors.New("the log is closed")
@@ -39,7 +41,7 @@ func (l *Log) run() {
 // nextDue says when something must happen without being asked: a retry, or the sync of relaxed durability.
 func (l *Log) nextDue() (time.Duration, bool) {
 	if l.needsRepair {
-		return retryDelay, true
+		return l.o.RetryDelay, true
 	}
 	if len(l.tail) > 0 {
 		return max(relaxedDelay-time.Since(l.lastSync), 0), true
@@ -114,7 +116,11 @@ func (l *Log) commit(sync bool) {
 	if err != nil {
 		l.abandon()
 		l.needsRepair = true
-		l.settle(0, 0, fmt.Errorf("the log cannot be written: %w", err))
+		err = fmt.Errorf("the log cannot be written: %w", err)
+		if IsFull(err) && !errors.Is(err, storage.ErrFull) {
+			err = fmt.Errorf("%w: %w", storage.ErrFull, err)
+		}
+		l.settle(0, 0, err)
 		return
 	}
 	l.needsRepair = false
@@ -168,6 +174,11 @@ func (l *Log) flush(from int, sync bool) error {
 		return l.file.SyncData()
 	}
 	return nil
+}
+
+// IsFull reports whether an error means that the disk, the user's share of it, or the quota is full.
+func IsFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, storage.ErrFull)
 }
 
 // fitting returns how many bytes of whole records at the start of b fit into room.

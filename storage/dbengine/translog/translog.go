@@ -32,8 +32,6 @@ const (
 	maxBufferBytes = 8 << 20
 	// relaxedDelay is how long relaxed durability leaves written bytes without fdatasync.
 	relaxedDelay = time.Second
-	// retryDelay is the time between attempts to write after a failure.
-	retryDelay = time.Second
 	// maxSpares is how many allocated files wait: the reserve for a disk that others have filled.
 	maxSpares = 2
 
@@ -50,6 +48,8 @@ type Options struct {
 	GroupDelay time.Duration
 	// Relaxed finishes completions after the write, and syncs at most a second later.
 	Relaxed bool
+	// RetryDelay is the time between attempts to write after a failure.
+	RetryDelay time.Duration
 	// Reserve asks for room before a file is allocated; Released gives it back.
 	Reserve  func(sizeBytes int64) error
 	Released func(sizeBytes int64)
