@@ -167,13 +167,18 @@ func Open(ctx context.Context, dir string, o Options) (*Agent, error) {
 	return a, nil
 }
 
-// Run collects and sends until ctx ends, and then makes durable what the server has not taken. It returns nil when ctx
-// ended it.
+// Run collects and sends until ctx ends. Then it sends what is left, for half a second at most, and makes durable what
+// the server has not taken. It returns nil when ctx ended it.
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// A request under way when ctx ends is not cut off: its rows would go a second time.
+	grace, endGrace := context.WithCancel(context.WithoutCancel(ctx))
+	defer endGrace()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(finishTimeout, endGrace) })
+	defer stop()
 	var others sync.WaitGroup
-	others.Go(func() { a.sender.run(ctx) })
+	others.Go(func() { a.sender.run(ctx, grace) })
 	others.Go(func() { newRefresher(a).run(ctx) })
 	for range slowWorkers {
 		others.Go(func() { a.work(ctx) })
@@ -182,6 +187,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	cancel()
 	a.machine.Stop()
 	others.Wait()
+	a.sender.finish(grace)
 	return a.buffer.spill()
 }
 

@@ -20,6 +20,9 @@ func TestRun_declaresItsItems(t *testing.T) {
 	const util = "system.cpu.util[all,used,last]"
 	eventually(t, "three values of "+util, func() bool { return len(f.rows(util)) >= 3 })
 	a.stop()
+	if rows := a.buffer.stats().rows; rows != 0 {
+		t.Errorf("%d rows are left after a stop beside a server that answers", rows)
+	}
 
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -31,6 +31,9 @@ const (
 	maxPause   = 2 * time.Second
 )
 
+// finishTimeout bounds the sending after the agent was told to end.
+const finishTimeout = 500 * time.Millisecond
+
 // redeclareAfter is how long a server that refuses rows is not told their items again.
 const redeclareAfter = time.Minute
 
@@ -69,8 +72,8 @@ func newSender(a *Agent) *sender {
 	return s
 }
 
-// run sends whenever there are rows and the server knows this agent.
-func (s *sender) run(ctx context.Context) {
+// run sends whenever there are rows and the server knows this agent, until ctx ends; requests may go on until grace ends.
+func (s *sender) run(ctx, grace context.Context) {
 	a := s.agent
 	pause := time.Duration(0)
 	for {
@@ -85,7 +88,7 @@ func (s *sender) run(ctx context.Context) {
 		if !wait(ctx, max(pause, s.delay)) {
 			return
 		}
-		err := s.drain(ctx)
+		err := s.drain(grace)
 		if ctx.Err() != nil {
 			return
 		}
@@ -100,6 +103,16 @@ func (s *sender) run(ctx context.Context) {
 		clear(s.declared) // Another server, or an emptied one, may answer next.
 		pause = min(max(2*pause, firstPause), maxPause)
 		a.unready()
+	}
+}
+
+// finish sends what is left when the agent ends and its server answers.
+func (s *sender) finish(grace context.Context) {
+	if !s.agent.ready.Load() {
+		return
+	}
+	if err := s.drain(grace); err != nil {
+		s.agent.log.Info("the last values stay in the buffer for the next start", "error", err)
 	}
 }
 
