@@ -195,30 +195,47 @@ func sumZigzag(dst []uint64, x uint64) {
 	}
 }
 
-// decodeRuns is encodeRuns' inverse.
-func (c *coder) decodeRuns(dst []uint64, f fields) error {
+// readRuns reads the runs of a column of n values: what they are to l.outer, their lengths less one to l.inner of the
+// level that it returns. The lengths add up to n.
+func (c *coder) readRuns(n int, f fields) (*level, error) {
 	count := f.unsigned()
-	if f.bad || count == 0 || count > uint64(len(dst)) {
-		return corrupt("%d runs for %d values", count, len(dst))
+	if f.bad || count == 0 || count > uint64(n) {
+		return nil, corrupt("%d runs for %d values", count, n)
 	}
 	first, second, err := cut(f.rest)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	l := &c.levels[rankRuns]
 	l.outer, l.inner = resize(l.outer, int(count)), resize(l.inner, int(count))
 	if err := c.decode(l.outer, first, rankDict); err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.decode(l.inner, second, rankDict); err != nil {
+		return nil, err
+	}
+	left := uint64(n)
+	for k, length := range l.inner {
+		if length >= left {
+			return nil, corrupt("run %d of %d is longer than what is left, %d values", k, count, left)
+		}
+		left -= length + 1
+	}
+	if left > 0 {
+		return nil, corrupt("the runs end %d values early", left)
+	}
+	return l, nil
+}
+
+// decodeRuns is encodeRuns' inverse.
+func (c *coder) decodeRuns(dst []uint64, f fields) error {
+	l, err := c.readRuns(len(dst), f)
+	if err != nil {
 		return err
 	}
 	lengths := l.inner[:len(l.outer)]
 	for k, x := range l.outer {
 		length := lengths[k]
-		if length >= uint64(len(dst)) {
-			return corrupt("run %d of %d is longer than what is left, %d values", k, count, len(dst))
-		}
 		// Most runs are short: eight stores without a branch are quicker than a loop that the CPU cannot foresee.
 		if len(dst) >= 8 {
 			d := (*[8]uint64)(dst)
@@ -228,9 +245,6 @@ func (c *coder) decodeRuns(dst []uint64, f fields) error {
 			fill(dst[:length+1], x)
 		}
 		dst = dst[length+1:]
-	}
-	if len(dst) > 0 {
-		return corrupt("the runs end %d values early", len(dst))
 	}
 	return nil
 }
