@@ -19,9 +19,14 @@ func (c *counter) NextItemID() (model.ItemID, error) {
 	return c.last, nil
 }
 
+// open opens a database whose item ids begin behind those that an earlier one in the same folder can have given.
 func open(t testing.TB, dir string) *DB {
 	t.Helper()
-	d, err := Open(context.Background(), dir, Options{IDs: &counter{}})
+	ids := &counter{}
+	if _, err := os.Stat(dir + "/" + FileName); err == nil {
+		ids.last = 1000
+	}
+	d, err := Open(context.Background(), dir, Options{IDs: ids})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -207,27 +207,3 @@ func CheckKey(key string) error {
 	}
 	return nil
 }
-
-// replaceHosts returns the expression with every host name that rename maps replaced.
-func replaceHosts(text string, rename func(string) (string, bool)) string {
-	refs, err := itemRefs(text)
-	if err != nil {
-		return text
-	}
-	var b strings.Builder
-	last := 0
-	for _, r := range refs {
-		to, ok := rename(text[r.hostAt:r.hostEnd])
-		if !ok {
-			continue
-		}
-		b.WriteString(text[last:r.hostAt])
-		b.WriteString(to)
-		last = r.hostEnd
-	}
-	if last == 0 {
-		return text
-	}
-	b.WriteString(text[last:])
-	return b.String()
-}
