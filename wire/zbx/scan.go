@@ -17,10 +17,18 @@ func (s *scanner) fail(want string) error { return &SyntaxError{Offset: s.p, Wan
 
 // peek skips white space and returns the byte there, 0 at the end.
 func (s *scanner) peek() byte {
-	for s.p < len(s.b) {
+	if s.p < len(s.b) {
+		if c := s.b[s.p]; c > ' ' {
+			return c
+		}
+	}
+	return s.peekSpace()
+}
+
+func (s *scanner) peekSpace() byte {
+	for ; s.p < len(s.b); s.p++ {
 		switch c := s.b[s.p]; c {
 		case ' ', '\n', '\t', '\r':
-			s.p++
 		default:
 			return c
 		}
@@ -205,15 +213,64 @@ func (s *scanner) scalar() ([]byte, kind, error) {
 	return s.b[start:s.p:s.p], kindNumber, nil
 }
 
-// skip steps over the value at the scanner, checking its syntax and changing nothing.
+// skip steps over the value at the scanner, checking its syntax and changing nothing. depth is how many brackets are
+// open around it.
 func (s *scanner) skip(depth int) error {
-	switch s.peek() {
+	// objects has a bit per open bracket, the innermost lowest: 1 for an object.
+	var objects uint64
+	level := 0
+	for {
+		if objects&1 == 1 {
+			if err := s.skipKey(); err != nil {
+				return err
+			}
+		}
+		c := s.peek()
+		if c != '{' && c != '[' {
+			if err := s.skipScalar(c); err != nil {
+				return err
+			}
+		} else {
+			if depth+level >= MaxDepth {
+				return s.fail("at most 32 levels of brackets")
+			}
+			level++
+			objects <<= 1
+			if c == '{' {
+				objects |= 1
+			}
+			s.p++
+			if s.peek() != closing(objects) {
+				continue
+			}
+		}
+		for level > 0 && s.peek() == closing(objects) {
+			s.p++
+			level--
+			objects >>= 1
+		}
+		if level == 0 {
+			return nil
+		}
+		if s.peek() != ',' {
+			return s.fail("',' or '" + string(rune(closing(objects))) + "'")
+		}
+		s.p++
+	}
+}
+
+// closing returns the bracket that closes the innermost one.
+func closing(objects uint64) byte {
+	if objects&1 == 1 {
+		return '}'
+	}
+	return ']'
+}
+
+func (s *scanner) skipScalar(first byte) error {
+	switch first {
 	case '"':
 		return s.skipString()
-	case '{':
-		return s.skipAll(depth, '}')
-	case '[':
-		return s.skipAll(depth, ']')
 	case 't':
 		return s.word("true")
 	case 'f':
@@ -222,27 +279,6 @@ func (s *scanner) skip(depth int) error {
 		return s.word("null")
 	}
 	return s.skipNumber()
-}
-
-func (s *scanner) skipAll(depth int, end byte) error {
-	if depth >= MaxDepth {
-		return s.fail("at most 32 levels of brackets")
-	}
-	first := true
-	for {
-		more, err := s.next(&first, end)
-		if err != nil || !more {
-			return err
-		}
-		if end == '}' {
-			if err := s.skipKey(); err != nil {
-				return err
-			}
-		}
-		if err := s.skip(depth + 1); err != nil {
-			return err
-		}
-	}
 }
 
 func (s *scanner) skipKey() error {
