@@ -125,7 +125,7 @@ func (d *declarer) system() {
 		d.addSelf(i)
 	}
 	d.section = "process"
-	d.add("proc.num", "Processes", 0)
+	d.add("proc.num[]", "Processes", 0)
 	for _, kind := range [...][2]string{{"running", "Processes running"}, {"blocked", "Processes waiting for I/O"}, {"forks", "Processes started"}} {
 		d.add("system.procs["+kind[0]+"]", kind[1], 0, "mode", kind[0])
 	}
