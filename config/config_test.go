@@ -202,3 +202,21 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestDocumentation checks that the page for users has every setting with its default.
+func TestDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../docs/user/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fields {
+		if !strings.Contains(string(page), "`"+f.key+"`") {
+			t.Errorf("docs/user/configuration.md does not mention %s", f.key)
+		}
+	}
+	src := string(page)
+	src = src[strings.Index(src, "```yaml")+len("```yaml"):]
+	if _, err := Parse("configuration.md", []byte(src[:strings.Index(src, "```")])); err != nil {
+		t.Errorf("the example is wrong: %v", err)
+	}
+}
