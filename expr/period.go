@@ -22,6 +22,8 @@ type Window struct {
 	Back time.Duration
 	// aligned are shifts with calendar units, applied in order instead of Back.
 	aligned []shift
+	// shift tells windows apart that differ only in their time shift.
+	shift uint64
 }
 
 // shift is one step of a time shift: to the start of a unit, or by a number of units.
@@ -36,8 +38,10 @@ type Range struct {
 	From, To int64
 	// Count asks for the newest Count values before To; zero asks for all values from From on.
 	Count int
-	// Span is the nominal length of a time window. Ranges with the same Span or Count slide over the same values.
-	Span time.Duration
+	// Span is the nominal length of a time window, and Shift stands for its time shift. Ranges that agree in Span, Count and
+	// Shift are one window that slides.
+	Span  time.Duration
+	Shift uint64
 }
 
 // At returns the range of the window that ends at a moment. A window of n seconds holds whole seconds, as Zabbix counts
@@ -47,7 +51,7 @@ func (w *Window) At(at int64, zone *time.Location) Range {
 	if w.aligned != nil {
 		end = alignedEnd(w.aligned, at, zone)
 	}
-	r := Range{To: end + 1, Count: w.Count, Span: w.Span}
+	r := Range{To: end + 1, Count: w.Count, Span: w.Span, Shift: w.shift}
 	if w.Count == 0 {
 		r.From = floorSecond(end) - int64(w.Span) + int64(time.Second)
 	}
@@ -222,6 +226,11 @@ func (w *Window) parseShift(text string) string {
 
 // setShifts keeps the shifts, as one duration when no unit depends on the calendar.
 func (w *Window) setShifts(shifts []shift, aligned bool) string {
+	w.shift = 14695981039346656037 // FNV-1a
+	for _, s := range shifts {
+		w.shift = (w.shift ^ uint64(s.unit)) * 1099511628211
+		w.shift = (w.shift ^ uint64(s.count)) * 1099511628211
+	}
 	if aligned {
 		w.aligned = shifts
 		return ""

@@ -87,3 +87,55 @@ func cpuTime(b *testing.B) time.Duration {
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
+
+// BenchmarkApply takes over 100,000 triggers over as many items, as at a start. An operation is one trigger.
+func BenchmarkApply(b *testing.B) {
+	const count = 100_000
+	c := newCatalogue()
+	var triggers []model.Trigger
+	for i := range count {
+		host, key := fmt.Sprintf("load-%04d", i/1000), fmt.Sprintf("load.item[%d]", i%1000)
+		c.add(model.ItemID(1000+i), model.Float, host, key)
+		triggers = append(triggers, model.Trigger{ID: model.TriggerID(i + 1), Enabled: true, Expression: fmt.Sprintf("last(/%s/%s)>10", host, key)})
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	before := cpuTime(b)
+	for n := 0; n < b.N; n += count {
+		cache := valuecache.New(valuecache.Options{History: noHistory{}})
+		e := New(Options{Values: cache, Events: new(noEvents), Items: c})
+		if err := e.Apply(b.Context(), Changes{Upserts: triggers[:min(count, b.N)]}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64((cpuTime(b)-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
+}
+
+// BenchmarkBurst sends 300,000 values of one item in one batch. An operation is one value.
+func BenchmarkBurst(b *testing.B) {
+	for _, expression := range []string{"last(/h/f)>1e9", "avg(/h/f,5m)>1e9", "avg(/h/f,#10)>1e9"} {
+		b.Run(expression, func(b *testing.B) {
+			c := newCatalogue()
+			cache := valuecache.New(valuecache.Options{History: noHistory{}})
+			e := New(Options{Values: cache, Events: new(noEvents), Items: c, Workers: 1})
+			if err := e.Apply(b.Context(), Changes{Upserts: []model.Trigger{{ID: 1, Enabled: true, Expression: expression}}}); err != nil {
+				b.Fatal(err)
+			}
+			const size = 300_000
+			batch := model.NewBatch()
+			at := e.started
+			before := cpuTime(b)
+			for n := 0; n < b.N; n += size {
+				batch.Reset()
+				for range size {
+					at += second / 100
+					batch.AppendFloat(1, at, 1)
+				}
+				if err := e.Evaluate(b.Context(), 1, batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64((cpuTime(b)-before).Nanoseconds())/float64(max(b.N, size)), "cpu-ns/op")
+		})
+	}
+}

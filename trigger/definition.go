@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -76,25 +77,44 @@ type Changes struct {
 	Deletes []model.TriggerID
 }
 
+// applyShare is how many triggers are taken over before waiting batches get their turn.
+const applyShare = 4096
+
 // Apply takes over new, changed and deleted triggers; all others stay as they are. A changed trigger keeps its state. Triggers
 // that cannot be evaluated (wrong syntax, a function that is not evaluated, an item that does not exist) become unknown with a
-// text that says why.
+// text that says why. Batches are evaluated meanwhile, between shares of a large change.
 func (e *Evaluator) Apply(ctx context.Context, c Changes) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.changes = e.changes[:0]
-	for _, id := range c.Deletes {
-		e.remove(id)
-		delete(e.states, id)
+	e.applying.Lock()
+	defer e.applying.Unlock()
+	var failed error
+	share := func(last bool, do func()) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.changes = e.changes[:0]
+		do()
+		if last {
+			e.setLevels(c.Upserts)
+		}
+		if len(e.changes) > 0 {
+			failed = errors.Join(failed, e.events.Record(ctx, e.evaluated, e.changes))
+		}
 	}
-	for i := range c.Upserts {
-		e.upsert(&c.Upserts[i])
+	share(len(c.Upserts) == 0, func() {
+		for _, id := range c.Deletes {
+			e.remove(id)
+			delete(e.states, id)
+		}
+	})
+	for rest := c.Upserts; len(rest) > 0; {
+		n := min(len(rest), applyShare)
+		share(n == len(rest), func() {
+			for i := range rest[:n] {
+				e.upsert(&rest[i])
+			}
+		})
+		rest = rest[n:]
 	}
-	e.setLevels(c.Upserts)
-	if len(e.changes) == 0 {
-		return nil
-	}
-	return e.events.Record(ctx, e.evaluated, e.changes)
+	return failed
 }
 
 // upsert replaces one trigger.

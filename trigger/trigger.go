@@ -82,6 +82,9 @@ type Evaluator struct {
 	logger *slog.Logger
 	zone   *time.Location
 
+	// applying is held by a whole Apply, mu by one of its shares, a batch or a tick.
+	applying sync.Mutex
+
 	mu        sync.Mutex
 	evaluated model.LSN
 	started   int64

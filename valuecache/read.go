@@ -157,7 +157,7 @@ func (c *Cache) indexes(ctx context.Context, s *series, r expr.Range) (from, to 
 // begins now, which is mostly one value off, so that the search does not depend on the window's length.
 func (s *series) firstOf(r expr.Range, to int) int {
 	for _, w := range s.windows {
-		if w.span != r.Span || w.count != 0 {
+		if w.span != r.Span || w.count != 0 || w.shift != r.Shift {
 			continue
 		}
 		i := int(w.from - s.gone)

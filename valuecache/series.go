@@ -109,16 +109,16 @@ func (s *series) trim() {
 		if s.at[s.start] >= from {
 			return
 		}
-		spare = min(spare, s.lower(from))
+		// Count values before the span too: a shifted #N begins there.
+		spare = min(spare, s.lower(from)-s.count)
 	}
-	s.drop(spare)
+	if spare > 0 {
+		s.drop(spare)
+	}
 }
 
 // drop removes the first n values.
 func (s *series) drop(n int) {
-	if n == 0 {
-		return
-	}
 	for _, w := range s.windows {
 		w.leaveUntil(s, s.gone+int64(n))
 	}

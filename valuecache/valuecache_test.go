@@ -232,6 +232,12 @@ func TestCache_equalsPlainSearch(t *testing.T) {
 			for range rapid.IntRange(0, 4).Draw(t, "questions") {
 				at := now - int64(rapid.SampledFrom([]int{0, 0, 1, 20, 100}).Draw(t, "back"))*second
 				check(t, c, h, 1, expr.Range{To: at + 1, Count: rapid.IntRange(1, count).Draw(t, "n")})
+				if back := span / 3; span > 10*time.Second {
+					end := at - int64(back)
+					check(t, c, h, 1, expr.Range{From: end - int64(back), To: end + 1, Span: back, Shift: 1})
+					check(t, c, h, 1, expr.Range{From: at - int64(back), To: at + 1, Span: back})
+					check(t, c, h, 1, expr.Range{To: end + 1, Count: rapid.IntRange(1, count).Draw(t, "n"), Shift: 1})
+				}
 				if span > 0 {
 					check(t, c, h, 1, expr.Range{From: at - int64(span), To: at + 1, Span: span})
 				}
@@ -270,6 +276,30 @@ func TestCache_slidesExactly(t *testing.T) {
 		if h.reads > 3 {
 			t.Errorf("%s: %d reads of the history, want at most 3", vt, h.reads)
 		}
+	}
+}
+
+// TestCache_shiftedCountsCauseNoReads asks for #5 as of an hour ago with each value.
+func TestCache_shiftedCountsCauseNoReads(t *testing.T) {
+	h := newStore()
+	c := New(Options{History: h})
+	c.Ask(1, model.Float, time.Hour+time.Second, 6)
+	b := model.NewBatch()
+	for i := range int64(3000) {
+		b.Reset()
+		at := i * 10 * second
+		h.append(b, 1, stored{at: at, t: model.Float, float: float64(i)})
+		c.Add(b)
+		var s expr.Summary
+		if err := c.Summary(context.Background(), 1, expr.Range{To: at - 3600*second + 1, Count: 5, Shift: 1}, expr.WantSum, &s); err != nil {
+			t.Fatal(err)
+		}
+		if want := max(0, min(5, i-359)); s.Count != uint64(want) {
+			t.Fatalf("value %d: %d values, want %d", i, s.Count, want)
+		}
+	}
+	if h.reads > 3 {
+		t.Errorf("%d reads of the history", h.reads)
 	}
 }
 

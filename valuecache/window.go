@@ -20,6 +20,7 @@ const maxWindows = 16
 type window struct {
 	span     time.Duration
 	count    int
+	shift    uint64
 	want     expr.Aggregate
 	from, to int64
 	// sum is kept in two floats, so that values that left leave no rounding behind; sumHigh:sumLow for integers.
@@ -47,7 +48,7 @@ func (w *window) cutFrom(sequence int64) {
 }
 
 func (w *window) reset(from int64) {
-	*w = window{span: w.span, count: w.count, want: w.want, from: from, to: from, best: w.best[:0]}
+	*w = window{span: w.span, count: w.count, shift: w.shift, want: w.want, from: from, to: from, best: w.best[:0]}
 }
 
 // slide makes the window hold exactly [from, to).
@@ -217,14 +218,14 @@ func (s *series) plainSum(values []uint64, dst *expr.Summary) {
 // window returns the sliding window of a range, or nil when there are too many.
 func (s *series) window(r expr.Range, want expr.Aggregate) *window {
 	for _, w := range s.windows {
-		if w.span == r.Span && w.count == r.Count && w.want == want {
+		if w.span == r.Span && w.count == r.Count && w.shift == r.Shift && w.want == want {
 			return w
 		}
 	}
 	if len(s.windows) >= maxWindows {
 		return nil
 	}
-	w := &window{span: r.Span, count: r.Count, want: want}
+	w := &window{span: r.Span, count: r.Count, shift: r.Shift, want: want}
 	s.windows = append(s.windows, w)
 	return w
 }
