@@ -64,13 +64,17 @@ func (f *FloatFold) add(x float64, count int) {
 }
 
 // FoldUints summarises the values with indices from ≤ i < to of the column b of n values, without making them where
-// the column is constant or runs: those are nine of ten columns, and take as long as their bytes. An empty range gives the zero fold.
+// the column is constant or runs: those are nine of ten columns, and take as long as their bytes. An empty range gives
+// the zero fold, and nothing of the column is looked at.
 func FoldUints(b []byte, n, from, to int) (UintFold, error) {
 	var f UintFold
+	if err := checkRange(b, n, from, to); err != nil || from == to {
+		return f, err
+	}
 	c := coders.Get().(*coder)
 	defer coders.Put(c)
-	v, lengths, err := c.foldable(b, n, from, to, (*coder).decodeUints)
-	if err != nil || from == to {
+	v, lengths, err := c.foldable(b, n, from, to)
+	if err != nil {
 		return f, err
 	}
 	if lengths == nil {
@@ -84,20 +88,23 @@ func FoldUints(b []byte, n, from, to int) (UintFold, error) {
 // FoldFloats is FoldUints for a column of floats.
 func FoldFloats(b []byte, n, from, to int) (FloatFold, error) {
 	var f FloatFold
+	if err := checkRange(b, n, from, to); err != nil || from == to {
+		return f, err
+	}
 	c := coders.Get().(*coder)
 	defer coders.Put(c)
 	add := func(x uint64, count int) { f.add(math.Float64frombits(x), count) }
-	if from == to || len(b) < 3 || b[0] != schemeDecimal || b[1] > maxExponent || b[2] != schemeConstant && b[2] != schemeRuns {
-		v, _, err := c.foldable(b, n, from, to, (*coder).decodeFloats)
-		if err != nil || from == to {
+	if len(b) < 3 || b[0] != schemeDecimal || b[1] > maxExponent || b[2] != schemeConstant && b[2] != schemeRuns {
+		c.check = resize(c.check, n)
+		if err := c.decodeFloats(c.check, b); err != nil {
 			return f, err
 		}
-		for _, x := range v {
+		for _, x := range c.check[from:to] {
 			add(x, 1)
 		}
 		return f, nil
 	}
-	v, lengths, err := c.foldable(b[2:], n, from, to, (*coder).decodeUints)
+	v, lengths, err := c.foldable(b[2:], n, from, to)
 	if err != nil {
 		return f, err
 	}
@@ -106,17 +113,8 @@ func FoldFloats(b []byte, n, from, to int) (FloatFold, error) {
 	return f, nil
 }
 
-// foldable returns the values from ≤ i < to of a column; or, with their lengths, all the runs of one that is constant or runs.
-func (c *coder) foldable(b []byte, n, from, to int, decode func(*coder, []uint64, []byte) error) (v, lengths []uint64, err error) {
-	if err := checkCount(b, n); err != nil {
-		return nil, nil, err
-	}
-	if from < 0 || from > to || to > n {
-		return nil, nil, corrupt("values %d to %d of %d", from, to, n)
-	}
-	if n == 0 || from == to {
-		return nil, nil, nil
-	}
+// foldable returns the values from ≤ i < to of an integer column; or, with their lengths, all the runs of one that is constant or runs.
+func (c *coder) foldable(b []byte, n, from, to int) (v, lengths []uint64, err error) {
 	if len(b) > 0 && b[0] == schemeConstant {
 		f := fields{rest: b[1:]}
 		l := &c.levels[rankRuns]
@@ -131,10 +129,21 @@ func (c *coder) foldable(b []byte, n, from, to int, decode func(*coder, []uint64
 		return l.outer, l.inner, nil
 	}
 	c.check = resize(c.check, n)
-	if err := decode(c, c.check, b); err != nil {
+	if err := c.decode(c.check, b, rankUnit); err != nil {
 		return nil, nil, err
 	}
 	return c.check[from:to], nil, nil
+}
+
+// checkRange refuses ranges that are not within n values.
+func checkRange(b []byte, n, from, to int) error {
+	if err := checkCount(b, n); err != nil {
+		return err
+	}
+	if from < 0 || from > to || to > n {
+		return corrupt("values %d to %d of %d", from, to, n)
+	}
+	return nil
 }
 
 // eachRun calls fn for each run that reaches into from ≤ i < to, with how many of its values do. The lengths are one less.

@@ -44,6 +44,9 @@ func FuzzDecodeUints(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, n int) {
 		n &= 0xFFF
 		v, err := DecodeUints(make([]uint64, 0, 8), b, n)
+		if _, foldErr := FoldUints(b, n, 0, n); n > 0 && (err == nil) != (foldErr == nil) {
+			t.Fatalf("decode: %v; fold: %v", err, foldErr)
+		}
 		if err != nil {
 			return
 		}
@@ -63,6 +66,9 @@ func FuzzDecodeFloats(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, n int) {
 		n &= 0xFFF
 		v, err := DecodeFloats(nil, b, n)
+		if _, foldErr := FoldFloats(b, n, 0, n); n > 0 && (err == nil) != (foldErr == nil) {
+			t.Fatalf("decode: %v; fold: %v", err, foldErr)
+		}
 		if err != nil {
 			return
 		}
