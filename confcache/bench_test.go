@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -90,6 +91,41 @@ func BenchmarkRefresh_all(b *testing.B) {
 		if _, err := c.Refresh(context.Background()); err != nil {
 			b.Fatal(err)
 		}
+	}
+	b.ReportMetric(float64(cpuTime()-busy)/float64(b.N)/(hosts*items), "cpu-ns/item")
+	b.ReportMetric(float64(heapBytes()-before)/(hosts*items), "heapB/item")
+	runtime.KeepAlive(c)
+}
+
+// BenchmarkRefresh_inherited loads 50,000 items and 30,000 triggers that 25 hosts inherit from one template.
+func BenchmarkRefresh_inherited(b *testing.B) {
+	const hosts, items, triggers = 25, 2000, 1200
+	d := provision(b, 0, 0, 0)
+	text := string(hostFile("T", items, triggers))
+	text = strings.Replace(strings.Replace(text, `"hosts":[{"host"`, `"templates":[{"template"`, 1), `"host_groups"`, `"template_groups"`, 1)
+	if _, err := d.Import(context.Background(), "template", []byte(text), confdb.ImportOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	for h := range hosts {
+		id, _, err := d.RegisterHost(context.Background(), fmt.Sprintf("h%d", h), "")
+		if err == nil {
+			err = d.LinkTemplate(context.Background(), id, "T")
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	before := heapBytes()
+	var c *Cache
+	busy := cpuTime()
+	for b.Loop() {
+		c = New(d, Options{})
+		if _, err := c.Refresh(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if n := c.Snapshot().ItemCount(); n != hosts*items {
+		b.Fatalf("%d items, want %d", n, hosts*items)
 	}
 	b.ReportMetric(float64(cpuTime()-busy)/float64(b.N)/(hosts*items), "cpu-ns/item")
 	b.ReportMetric(float64(heapBytes()-before)/(hosts*items), "heapB/item")
