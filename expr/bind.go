@@ -17,6 +17,8 @@ type Func struct {
 	Params string
 	name   string
 	match  *matcher
+	// predict holds the parameters of forecast and timeleft.
+	predict *prediction
 	// number is the percentage of percentile, the strictness of monoinc, monodec and nodata, the mode of changecount.
 	number float64
 }
@@ -45,7 +47,7 @@ func (p *parser) bind(f *Func, params []parameter) error {
 		}
 		f.Window = w
 	}
-	if trends || f.Kind == kindForecast || f.Kind == kindTimeleft {
+	if trends {
 		return nil
 	}
 	if err := p.needWindow(f, params); err != nil {
@@ -90,6 +92,8 @@ func (p *parser) bindRest(f *Func, params []parameter) error {
 		return parameter{at: p.at}
 	}
 	switch f.Kind {
+	case kindForecast, kindTimeleft:
+		return p.bindPrediction(f, params)
 	case kindCount, kindFind, kindCountUnique:
 		return p.bindMatch(f, rest(1), rest(2))
 	case kindLogEventID, kindLogSource:

@@ -54,8 +54,6 @@ func (p *Program) noteCall(k Kind) {
 		p.breakBecause("functions of trends are not evaluated yet")
 	case kindForeach, kindOfArrays:
 		p.breakBecause("functions of many items (_foreach) are not evaluated in triggers")
-	case kindForecast, kindTimeleft:
-		p.breakBecause("the function " + names[k] + " is not evaluated yet")
 	}
 }
 

@@ -12,8 +12,11 @@ import (
 func (m *Machine) statistic(f *Func) (operand, FailCode) {
 	c := &m.columns
 	if len(c.At) == 0 {
-		if f.Kind == kindCountUnique {
+		switch f.Kind {
+		case kindCountUnique:
 			return known(0)
+		case kindForecast, kindTimeleft:
+			return known(-1)
 		}
 		return unknown(FailNoData)
 	}
@@ -39,6 +42,8 @@ func (m *Machine) statistic(f *Func) (operand, FailCode) {
 		return known(truth(monotone(m.floats, f.Kind == kindMonoInc, f.number == 1)))
 	case kindRate:
 		return rate(c.At, m.floats, f.Window.At(m.moment.At, m.Zone))
+	case kindForecast, kindTimeleft:
+		return known(predicted(f, c.At, m.floats, m.moment.At))
 	case kindMad:
 		return known(medianDeviation(m.floats))
 	case kindSumOfSquares:
