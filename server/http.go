@@ -1,9 +1,123 @@
 package server
 
-import "net/http"
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"sync/atomic"
+	"time"
 
+	"github.com/VictoriaMetrics/metrics"
+
+	"tidemark/api"
+	"tidemark/api/prom"
+	"tidemark/api/rest"
+	"tidemark/model"
+	"tidemark/query/promql"
+	"tidemark/web"
+)
+
+// handler puts the interfaces and the page behind one guard.
 func (s *Server) handler() (http.Handler, error) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { s.metrics.WritePrometheus(w) })
-	return mux, nil
+	shown := problems{log: s.events, db: s.db, names: s.names, evaluated: s.evaluator}
+	restAPI := rest.New(rest.Options{
+		Configuration: func() rest.Configuration { return s.cache.Snapshot() },
+		Catalog:       s.catalog, Querier: s.querier, Latest: s.latest, Hub: s.hub, Problems: shown,
+		Importer: importer{db: s.db, refresh: func(ctx context.Context) error { _, err := s.cache.Refresh(ctx); return err }},
+		Health:   s.health, Seen: s.presence.LastSeen, Template: s.templateName, Version: s.o.Version, StartedAt: s.started,
+	})
+	promAPI := prom.New(prom.Options{
+		Engine: promql.New(s.querier, promql.Options{Logger: s.logger}), Catalog: s.catalog,
+		Configuration: func() prom.Configuration { return s.cache.Snapshot() }, Problems: shown, Version: s.o.Version,
+	})
+	routes := append(restAPI.Routes(), promAPI.Routes()...)
+	routes = append(routes, s.ownRoutes()...)
+	routes = append(routes, api.SpecRoute(s.o.Version, routes))
+	return api.NewHandler(routes, web.Handler(), api.Options{Logger: s.logger, Metrics: s.metrics}), nil
 }
+
+// profileTime bounds a profile that is taken over a time.
+const profileTime = 5 * time.Minute
+
+// ownRoutes are metrics, health and profiles of the process.
+func (s *Server) ownRoutes() []api.Route {
+	get := func(pattern string, need api.Permission, h http.HandlerFunc) api.Route {
+		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: need, Handler: h}
+	}
+	healthy := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
+	return []api.Route{
+		get("/metrics", api.View, s.writeMetrics),
+		get("/-/healthy", api.Public, healthy),
+		get("/-/ready", api.Public, healthy),
+		{
+			Method: http.MethodGet, Pattern: "/debug/pprof/", Permission: api.Administer, Handler: http.HandlerFunc(profile), Timeout: profileTime, Streaming: true,
+		},
+	}
+}
+
+// profile serves the profiles of net/http/pprof, which has a function of its own for some.
+func profile(w http.ResponseWriter, r *http.Request) {
+	switch strings.TrimPrefix(r.URL.Path, "/debug/pprof/") {
+	case "cmdline":
+		pprof.Cmdline(w, r)
+	case "profile":
+		pprof.Profile(w, r)
+	case "symbol":
+		pprof.Symbol(w, r)
+	case "trace":
+		pprof.Trace(w, r)
+	default:
+		pprof.Index(w, r)
+	}
+}
+
+func (s *Server) writeMetrics(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	s.metrics.WritePrometheus(w)
+	metrics.WriteProcessMetrics(w)
+}
+
+// health is how the server is doing, for the overview.
+func (s *Server) health() rest.Health {
+	used, limit := s.histcache.Used()
+	stats := s.engine.Stats()
+	h := rest.Health{
+		ValuesPerSecond: s.rates.ValuesPerSecond(), HistoryCacheUsed: float64(used) / float64(limit),
+		StoreUsedBytes: stats.DiskBytes, StoreQuotaBytes: stats.QuotaBytes, StoreFrom: stats.From, StoreTo: stats.To,
+	}
+	h.RetentionDays = s.retention.days(stats, time.Now().UnixNano())
+	return h
+}
+
+// templateNames is how long the names of templates are kept before they are read again.
+const templateNames = 10 * time.Second
+
+// templateTable is the names of the templates at one time.
+type templateTable struct {
+	at    time.Time
+	names map[model.TemplateID]string
+}
+
+// templateName returns the name of a template for lists of hosts.
+func (s *Server) templateName(id model.TemplateID) string {
+	t := s.templates.Load()
+	if t == nil || time.Since(t.at) > templateNames {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		list, err := s.db.Templates(ctx)
+		if err != nil {
+			return ""
+		}
+		t = &templateTable{at: time.Now(), names: make(map[model.TemplateID]string, len(list))}
+		for _, template := range list {
+			t.names[template.ID] = template.Name
+		}
+		s.templates.Store(t)
+	}
+	return t.names[id]
+}
+
+// templatePointer is where the names are kept.
+type templatePointer = atomic.Pointer[templateTable]

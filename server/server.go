@@ -82,6 +82,9 @@ type Server struct {
 	hub     *query.Hub
 	rates   *rates
 
+	retention forecast
+	templates templatePointer
+
 	closeOnce sync.Once
 	closeErr  error
 }

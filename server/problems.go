@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+
+	"tidemark/api/rest"
+	"tidemark/confdb"
+	"tidemark/event"
+	"tidemark/expr"
+	"tidemark/model"
+	"tidemark/trigger"
+)
+
+// problems answers what is and was wrong: open problems and states from the event log, older ones from the configuration database.
+type problems struct {
+	log   *event.Log
+	db    *confdb.DB
+	names *namedItems
+	// evaluated knows the state of triggers that never changed, which the log does not.
+	evaluated *trigger.Evaluator
+}
+
+// Open implements rest.Problems and prom.Problems.
+func (p problems) Open() []model.Problem { return p.log.Problems() }
+
+// State implements rest.Problems and prom.Problems.
+func (p problems) State(id model.TriggerID) (model.TriggerState, bool) {
+	s, recorded := p.log.State(id)
+	problem, failure, known := p.evaluated.State(id)
+	if known {
+		s.TriggerID, s.Problem, s.Error = id, problem, failure
+	}
+	return s, recorded || known
+}
+
+// Find implements rest.Problems.
+func (p problems) Find(ctx context.Context, f rest.ProblemFilter) ([]model.Problem, int, error) {
+	// What was recorded a moment ago may not be written yet.
+	if err := p.log.Flush(ctx); err != nil {
+		return nil, 0, err
+	}
+	return p.db.Problems(ctx, confdb.ProblemFilter{
+		Open: f.Open, Host: f.Host, Severities: f.Severities, Search: f.Search, From: f.From, To: f.To, Before: f.Before, Limit: f.Limit,
+	})
+}
+
+// Items implements rest.Problems.
+func (p problems) Items(id model.TriggerID) []model.ItemID {
+	t, ok := p.names.cache.Snapshot().Trigger(id)
+	if !ok {
+		return nil
+	}
+	e, err := expr.Parse(t.Expression)
+	if err != nil {
+		return nil
+	}
+	var ids []model.ItemID
+	for _, ref := range e.Refs {
+		if item, _, ok := p.names.ItemByKey(ref.Host, ref.Key); ok {
+			ids = append(ids, item)
+		}
+	}
+	return ids
+}
+
+// importer takes exports in over HTTP.
+type importer struct {
+	db      *confdb.DB
+	refresh func(context.Context) error
+}
+
+// Import implements rest.Importer. The new configuration is in force when it returns.
+func (i importer) Import(ctx context.Context, content []byte, json bool) (any, error) {
+	name := "import.yaml"
+	if json {
+		name = "import.json"
+	}
+	report, err := i.db.Import(ctx, name, content, confdb.ImportOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if report.Changed() {
+		if err := i.refresh(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return report, nil
+}
