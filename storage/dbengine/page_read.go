@@ -40,7 +40,11 @@ func (db *DB) readPage(ref *pageRef) (extent.Page, error) {
 		return v.(extent.Page), nil
 	}
 	if v, ok := db.cache.Get(pagecache.Key{File: e.pair.key, Offset: e.offset, Slot: slotExtent}); ok {
-		return v.(*extent.Directory).Page(int(ref.slot))
+		p, err := v.(*extent.Directory).Page(int(ref.slot))
+		if err != nil {
+			err = db.locate(e, err)
+		}
+		return p, err
 	}
 	if !e.pair.acquire() {
 		return extent.Page{}, errGone

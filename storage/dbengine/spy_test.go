@@ -2,6 +2,8 @@ package dbengine
 
 import (
 	"context"
+	"encoding/binary"
+	"hash/crc32"
 	"log/slog"
 	"strings"
 	"sync"
@@ -40,4 +42,8 @@ func (s *spy) said(part string) bool {
 		}
 	}
 	return false
+}
+
+func checksumOf(b []byte) []byte {
+	return binary.LittleEndian.AppendUint32(nil, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 }
