@@ -15,7 +15,7 @@ import (
 const (
 	eagerRefresh  = 5 * time.Second
 	eagerFor      = 2 * time.Minute
-	maxRetry      = 5 * time.Second
+	maxRetry      = 2 * time.Second
 	heartbeatTime = time.Minute
 )
 
