@@ -2,10 +2,11 @@ package compat
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 )
@@ -33,14 +34,13 @@ var agents = []realAgent{
 
 // writeConfig writes an agent's configuration. The user parameter compat.seq counts its own executions in a file, so that a
 // value that is lost or stored twice shows.
-func writeConfig(t *testing.T, a realAgent, dir string, s *server, listen string) string {
+func writeConfig(t *testing.T, a realAgent, dir string, s *server) string {
 	t.Helper()
-	_, port, _ := strings.Cut(listen, ":")
 	text := fmt.Sprintf(`PidFile=%[1]s/agent.pid
 LogType=console
 Server=127.0.0.1
 ListenIP=127.0.0.1
-ListenPort=%[2]s
+ListenPort=%[2]d
 ServerActive=127.0.0.1:%[3]d
 Hostname=%[4]s
 HostMetadata=linux compat
@@ -48,7 +48,7 @@ BufferSend=1
 BufferSize=1000
 Timeout=10
 UserParameter=compat.seq,echo $(( $(cat %[1]s/seq) + 1 )) | tee %[1]s/seq.new && mv %[1]s/seq.new %[1]s/seq
-`, dir, port, s.trapperPort, a.name) + a.config(dir)
+`, dir, lowPort(t), s.trapperPort, a.name) + a.config(dir)
 	for name, content := range map[string]string{"agent.conf": text, "seq": "0\n", "app.log": ""} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -57,14 +57,30 @@ UserParameter=compat.seq,echo $(( $(cat %[1]s/seq) + 1 )) | tee %[1]s/seq.new &&
 	return filepath.Join(dir, "agent.conf")
 }
 
+// lowPort returns a free port that the agents' configuration accepts: below 32768.
+func lowPort(t *testing.T) int {
+	t.Helper()
+	for range 100 {
+		port := 20_000 + rand.IntN(12_000)
+		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			ln.Close()
+			return port
+		}
+	}
+	t.Fatal("no free port between 20000 and 32000")
+	return 0
+}
+
 func TestAgents_activeChecksSurviveKills(t *testing.T) {
 	for _, a := range agents {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
 			dir := t.TempDir()
-			config := writeConfig(t, a, dir, s, freeAddress(t))
+			config := writeConfig(t, a, dir, s)
 			logFile := filepath.Join(dir, "agent.log")
+			showLog(t, logFile)
 			logKey := "log[" + dir + "/app.log]"
 
 			// The unknown agent registers itself and gets a list at once.

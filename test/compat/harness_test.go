@@ -58,7 +58,6 @@ const patience = 60 * time.Second
 type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd
-	log  string
 	done chan error
 }
 
@@ -69,7 +68,7 @@ func run(t *testing.T, logFile, name string, args ...string) *process {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	p := &process{t: t, cmd: exec.Command(name, args...), log: logFile, done: make(chan error, 1)}
+	p := &process{t: t, cmd: exec.Command(name, args...), done: make(chan error, 1)}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	// A group of its own: agents have children, which must not outlive the test.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -77,14 +76,18 @@ func run(t *testing.T, logFile, name string, args ...string) *process {
 		t.Fatal(err)
 	}
 	go func() { p.done <- p.cmd.Wait() }()
+	t.Cleanup(p.kill)
+	return p
+}
+
+// showLog shows a log when the test fails.
+func showLog(t *testing.T, logFile string) {
 	t.Cleanup(func() {
-		p.kill()
 		if t.Failed() {
 			text, _ := os.ReadFile(logFile)
-			t.Logf("%s:\n%s", name, text[max(0, len(text)-8000):])
+			t.Logf("%s:\n%s", logFile, text[max(0, len(text)-8000):])
 		}
 	})
-	return p
 }
 
 // kill ends the process and its children at once and waits for it.
@@ -115,9 +118,9 @@ func (p *process) stop() {
 // server is the program under test.
 type server struct {
 	*process
-	t                   *testing.T
-	dir, http, trapper  string
-	trapperPort, starts int
+	t                  *testing.T
+	dir, http, trapper string
+	trapperPort        int
 }
 
 // startServer starts a server with an empty data folder on free ports.
@@ -126,9 +129,12 @@ func startServer(t *testing.T) *server {
 	s := &server{t: t, dir: t.TempDir(), http: freeAddress(t), trapper: freeAddress(t)}
 	_, port, _ := net.SplitHostPort(s.trapper)
 	s.trapperPort, _ = strconv.Atoi(port)
+	showLog(t, s.logFile())
 	s.start()
 	return s
 }
+
+func (s *server) logFile() string { return filepath.Join(s.dir, "server.log") }
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
@@ -143,8 +149,7 @@ func freeAddress(t *testing.T) string {
 // start starts the server, after kill again with the same data and ports, and waits until it is ready.
 func (s *server) start() {
 	s.t.Helper()
-	s.starts++
-	s.process = run(s.t, filepath.Join(s.dir, "server.log"), binary, "server", "--data", filepath.Join(s.dir, "data"),
+	s.process = run(s.t, s.logFile(), binary, "server", "--data", filepath.Join(s.dir, "data"),
 		"--http", s.http, "--trapper", s.trapper, "--autoregistration", "--disk-space", "1GiB")
 	s.until("the server is ready", func() bool {
 		resp, err := http.Get("http://" + s.http + "/-/ready")

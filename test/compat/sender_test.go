@@ -64,7 +64,7 @@ func sendFile(t *testing.T, s *server, path string, options ...string) (processe
 	if err != nil {
 		t.Errorf("zabbix_sender: %v\n%.2000s", err, out)
 	}
-	info := regexp.MustCompile(`processed: (\d+); failed: (\d+); total: (\d+); seconds spent`)
+	info := regexp.MustCompile(`Response from "[^"]*": "processed: (\d+); failed: (\d+); total: (\d+); seconds spent`)
 	for _, m := range info.FindAllStringSubmatch(string(out), -1) {
 		p, _ := strconv.Atoi(m[1])
 		f, _ := strconv.Atoi(m[2])
