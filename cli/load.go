@@ -70,7 +70,7 @@ func runLoad(c *cobra.Command, f *loadFlags) error {
 		return errors.Join(err, json.NewEncoder(c.OutOrStdout()).Encode(r))
 	}
 	_, printErr := fmt.Fprintf(c.OutOrStdout(), "sent %d values in %.1f s (%.0f/s): %d processed, %d failed; answers p50 %.1f ms, p99 %.1f ms, max %.1f ms; own CPU %.1f s\n",
-		r.Sent, r.Seconds, r.NVPS, r.Processed, r.Failed, r.Latency.P50, r.Latency.P99, r.Latency.Max, r.CPUSeconds)
+		r.Sent, r.Seconds, r.NVPS, r.Processed, r.Failed, r.LatencyMS.P50, r.LatencyMS.P99, r.LatencyMS.Max, r.CPUSeconds)
 	return errors.Join(err, printErr)
 }
 
