@@ -28,12 +28,12 @@ export class Cell<T> {
 /** useCell reads a cell and renders again when it changes. */
 export function useCell<T>(cell: Cell<T>): T {
   const [, render] = useReducer<number, void>((n) => n + 1, 0);
+  const shown = cell.value;
   useEffect(() => {
-    const seen = cell.value;
     const stop = cell.subscribe(() => render());
     // The value may have changed between rendering and subscribing.
-    if (!Object.is(seen, cell.value)) render();
+    if (!Object.is(shown, cell.value)) render();
     return stop;
   }, [cell]);
-  return cell.value;
+  return shown;
 }

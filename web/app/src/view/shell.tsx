@@ -2,7 +2,7 @@
 
 import { useEffect } from 'preact/hooks';
 import { SEVERITIES } from '../api/types.ts';
-import { Icon, Mark } from '../part/icon.tsx';
+import { Icon, Mark, SeverityShape } from '../part/icon.tsx';
 import { Link } from '../part/link.tsx';
 import { Empty } from '../part/notice.tsx';
 import { RangePicker } from '../part/rangepicker.tsx';
@@ -84,7 +84,8 @@ function Rail({ path }: { path: string }) {
           <Icon name={page.icon} />
           <span class="rail-title">{page.title}</span>
           {page.path === '/problems' && open > 0 && (
-            <b class={`rail-count severity-${worst!.replace(' ', '-')}`} aria-label={`${open} open`}>
+            <b class="rail-count" title={`${open} open, worst is ${worst}`}>
+              <SeverityShape severity={worst!} />
               {open}
             </b>
           )}

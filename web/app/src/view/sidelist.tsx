@@ -1,6 +1,7 @@
 // The sections of a host beside its charts.
 
 import { useEffect, useState } from 'preact/hooks';
+import { SeverityShape } from '../part/icon.tsx';
 import type { Section } from '../item/sections.ts';
 import type { Unusual } from '../item/unusual.ts';
 
@@ -30,7 +31,7 @@ export function SideList({ sections, unusual }: { sections: Section[]; unusual: 
           <span>{section.title}</span>
           {unusual?.section === section.id && (
             <span class="unusual" title={unusual.why}>
-              unusual
+              <SeverityShape severity="warning" /> unusual
             </span>
           )}
         </a>

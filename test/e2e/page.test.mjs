@@ -1,0 +1,310 @@
+// The page in a real browser. Without TIDEMARK_URL it runs against the fake server of web/app/dev.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { chartsReady, launch, openPage, picture } from './browser.mjs';
+import { startTarget } from './target.mjs';
+
+const JS_BUDGET = 120 * 1024;
+const CSS_BUDGET = 20 * 1024;
+const VIEWS = ['/', '/problems', '/problems?show=all', '/hosts', '/hosts/values', '/explore', '/explore?q=system_cpu_load', '/server'];
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+let browser;
+let target;
+
+before(async () => {
+  browser = await launch();
+  target = await startTarget('--hosts', '70');
+});
+
+after(async () => {
+  await browser?.close();
+  await target?.stop();
+});
+
+/** Runs a story on a fresh page and fails it for anything that must never happen. */
+function story(name, run, options = {}) {
+  test(name, async () => {
+    const { page, faults, close } = await openPage(browser, target.base, options);
+    try {
+      await run(page);
+      assert.equal(await page.evaluate(() => window.__hostile), undefined, 'a hostile name ran as a script');
+      assert.deepEqual(faults, []);
+    } finally {
+      await close();
+    }
+  });
+}
+
+/** Opens the charts of the machine that the server runs on: the first host that has a CPU chart. */
+async function openHost(page, query = '') {
+  await page.goto(`${target.base}/hosts`);
+  const hosts = await page.evaluate(async () => (await (await fetch('/api/hosts?limit=1000')).json()).hosts);
+  const host = hosts.find((one) => one.state === 'ok' && one.items > 50) ?? hosts[0];
+  await page.goto(`${target.base}/hosts/${host.id}${query}`);
+  await page.locator('[data-chart="glance-cpu"][data-status="ready"]').waitFor();
+  return host;
+}
+
+test('first start: one machine, moving charts, without a click', async () => {
+  const first = target.fake ? await startTarget('--hosts', '1', '--age', '3') : target;
+  const { page, faults, close } = await openPage(browser, first.base);
+  try {
+    await page.goto(first.base);
+    if (first.fake) {
+      await chartsReady(page, 4);
+      const still = await picture(page, 'glance-cpu');
+      await page.waitForFunction((old) => document.querySelector('[data-chart="glance-cpu"] canvas')?.toDataURL() !== old, still);
+    }
+    await page.locator('[data-number="values-per-second"]').waitFor();
+    await page.getByRole('link', { name: 'Hosts' }).click();
+    await page.locator('table.linked tbody tr').first().click();
+    await page.waitForURL(/\/hosts\/\d+/);
+    assert.deepEqual(faults, []);
+  } finally {
+    await close();
+    if (first !== target) await first.stop();
+  }
+});
+
+story('a host: live charts that move every second', async (page) => {
+  await openHost(page, '?last=1m');
+  await chartsReady(page, 4);
+  for (let n = 0; n < 3; n++) {
+    const before = await picture(page, 'glance-cpu');
+    await page.waitForFunction((old) => document.querySelector('[data-chart="glance-cpu"] canvas').toDataURL() !== old, before);
+  }
+  assert.equal(await page.locator('.live.on').count(), 1);
+});
+
+story('live values do not read the charts again', async (page) => {
+  await openHost(page, '?last=1m');
+  await chartsReady(page, 4);
+  await page.waitForLoadState('load');
+  const calls = [];
+  page.on('request', (request) => request.url().includes('/api/chart') && calls.push(request.url()));
+  for (let n = 0; n < 3; n++) {
+    const before = await picture(page, 'glance-cpu');
+    await page.waitForFunction((old) => document.querySelector('[data-chart="glance-cpu"] canvas').toDataURL() !== old, before);
+  }
+  // One call may be the comparison that looks for the unusual section.
+  assert.ok(calls.length <= 1, `${calls.length} calls of /api/chart while nothing but time went on`);
+});
+
+story('dragging zooms all charts, double click goes back', async (page) => {
+  await openHost(page, '?last=5m');
+  await chartsReady(page, 4);
+  const over = page.locator('[data-chart="glance-cpu"] .u-over');
+  const box = await over.boundingBox();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 20);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.7, box.y + 20, { steps: 6 });
+  await page.mouse.up();
+  await page.waitForURL(/from=.*to=/);
+  const params = new URL(page.url()).searchParams;
+  const length = Date.parse(params.get('to')) - Date.parse(params.get('from'));
+  assert.ok(length > 60_000 && length < 240_000, `zoomed to ${length} ms of 300,000`);
+  await page.getByText('paused').waitFor();
+  await chartsReady(page, 4);
+  await over.dblclick();
+  await page.waitForURL(/last=5m/);
+  await page.locator('.live.on').waitFor();
+});
+
+story('the crosshair is shared and its values are in the legends', async (page) => {
+  await openHost(page, '?last=5m');
+  await chartsReady(page, 4);
+  await page.locator('[data-chart="glance-cpu"] .u-over').hover({ position: { x: 60, y: 20 } });
+  await page.waitForFunction(() => [...document.querySelectorAll('.chart-when')].filter((when) => /\d\d:\d\d:\d\d/.test(when.textContent)).length >= 4);
+});
+
+story('keys move the range; the address keeps it; live comes back', async (page) => {
+  await openHost(page, '?last=15m');
+  await page.keyboard.press('[');
+  await page.waitForURL(/from=/);
+  const moved = page.url();
+  await page.keyboard.press('[');
+  await page.waitForFunction((old) => location.href !== old, moved);
+  await page.reload();
+  await page.getByText('paused').waitFor();
+  await page.locator('.live').click();
+  await page.waitForFunction(() => !location.search.includes('from='));
+});
+
+story('a chart by keyboard only: crosshair, table, back', async (page) => {
+  await openHost(page, '?last=5m');
+  const chart = page.locator('[data-chart="glance-cpu"]');
+  await chart.focus();
+  await page.keyboard.press('ArrowLeft');
+  await page.waitForFunction(() => /\d\d:\d\d/.test(document.querySelector('[data-chart="glance-cpu"] .chart-when').textContent));
+  await page.keyboard.press('Enter');
+  await chart.locator('tbody tr').nth(3).waitFor();
+  await page.keyboard.press('Enter');
+  await chart.locator('.chart-table').waitFor({ state: 'detached' });
+  assert.match(await chart.getAttribute('aria-label'), /^CPU\. .*highest/);
+});
+
+story('a problem appears by itself: in the rail, in the list, on the overview', async (page) => {
+  await page.goto(`${target.base}/problems`);
+  await page.locator('.filters').waitFor();
+  const name = await target.fire();
+  await page.locator('tbody tr', { hasText: name }).first().waitFor();
+  await page.locator('.rail-count').waitFor();
+  await page.getByRole('link', { name: 'Overview' }).first().click();
+  await page.locator('.severity-counts').waitFor();
+});
+
+story('the picker takes what a person types, and says what it expected', async (page) => {
+  await page.goto(`${target.base}/explore`);
+  await page.locator('.range-now').click();
+  await page.locator('#range-text').fill('soon');
+  await page.keyboard.press('Enter');
+  await page.getByText('is no time').waitFor();
+  await page.locator('#range-text').fill('yesterday 9:00 .. 11:00');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/from=.*to=/);
+  await page.locator('.range-now').click();
+  await page.getByRole('button', { name: '3 h', exact: true }).click();
+  await page.waitForURL(/last=3h/);
+});
+
+story('search: Ctrl K, type, Enter', async (page) => {
+  await page.goto(target.base);
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Search' }).fill('explore');
+  await page.locator('#result-0', { hasText: 'Explore' }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/explore/);
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Search' }).fill('load average');
+  await page.locator('#results li', { hasText: /item/ }).first().click();
+  await page.waitForURL(/\/items\/\d+/);
+  await page.getByRole('heading', { level: 1 }).waitFor();
+});
+
+story('theme: light, dark, kept', async (page) => {
+  await page.goto(target.base);
+  const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const light = await ground();
+  const button = page.locator('.theme');
+  await button.click();
+  await button.click();
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+  const dark = await ground();
+  assert.notEqual(dark, light);
+  await page.reload();
+  assert.equal(await ground(), dark);
+});
+
+story('latest values: search, filter, moving', async (page) => {
+  const host = await openHost(page);
+  await page.goto(`${target.base}/hosts/values?host=${host.id}`);
+  await page.getByRole('searchbox').fill('system.cpu.util[all,us');
+  await page.waitForURL(/search=system/);
+  const cell = page.locator('.value-cell').first();
+  await cell.waitFor();
+  const before = await cell.getAttribute('title');
+  await page.waitForFunction((old) => document.querySelector('.value-cell')?.title !== old, before);
+  await page.reload();
+  assert.equal(await page.getByRole('searchbox').inputValue(), 'system.cpu.util[all,us');
+});
+
+story('filters of problems are in the address', async (page) => {
+  await page.goto(`${target.base}/problems`);
+  await page.getByRole('button', { name: 'All in the range' }).click();
+  await page.getByLabel('Severity').selectOption('high');
+  await page.waitForURL(/show=all.*severity=high/);
+  await page.reload();
+  assert.equal(await page.getByLabel('Severity').inputValue(), 'high');
+  assert.equal(await page.getByRole('button', { name: 'All in the range' }).getAttribute('aria-pressed'), 'true');
+});
+
+story('explore: a query has a chart and a table', async (page) => {
+  await page.goto(`${target.base}/explore`);
+  await page.getByLabel('PromQL expression').fill('system_cpu_load');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/q=system_cpu_load/);
+  await page.locator('[data-chart="explore"][data-status="ready"]').waitFor();
+  await page.locator('tbody tr', { hasText: 'system_cpu_load{' }).first().waitFor();
+});
+
+test('a wrong query says what is wrong', async () => {
+  const { page, close } = await openPage(browser, target.base);
+  try {
+    await page.goto(`${target.base}/explore?q=${encodeURIComponent('rate(')}`);
+    await page.getByRole('alert').getByText('parse error').waitFor();
+  } finally {
+    await close();
+  }
+});
+
+test('a lost server is said, and contact comes back by itself', async () => {
+  const { page, close } = await openPage(browser, target.base);
+  try {
+    await page.route('**/api/**', (route) => route.abort());
+    await page.goto(`${target.base}/problems`);
+    await page.getByText('no contact').waitFor();
+    await page.getByRole('alert').getByText('cannot be reached').waitFor();
+    await page.unroute('**/api/**');
+    await page.locator('.live.on').waitFor();
+    await page.locator('.filters').waitFor();
+  } finally {
+    await close();
+  }
+});
+
+story('narrow: nothing is wider than the screen, the rail is at the bottom', async (page) => {
+  const host = await openHost(page);
+  for (const view of [...VIEWS, `/hosts/${host.id}`, `/hosts/${host.id}/values`, `/hosts/${host.id}/triggers`]) {
+    await page.goto(target.base + view);
+    await page.locator('main .page').waitFor();
+    await page.waitForLoadState('load');
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `${view} is ${wide} px wider than the screen`);
+    const rail = await page.locator('.rail').boundingBox();
+    assert.ok(rail.y > 700, `${view}: the rail is at ${rail.y}`);
+  }
+}, { viewport: { width: 390, height: 844 }, hasTouch: true });
+
+for (const colorScheme of ['light', 'dark']) {
+  story(`no serious finding of axe, ${colorScheme}`, async (page) => {
+    const host = await openHost(page);
+    for (const view of [...VIEWS, `/hosts/${host.id}`, `/hosts/${host.id}/triggers`]) {
+      await page.goto(target.base + view);
+      await page.locator('main .page').waitFor();
+      await page.waitForLoadState('load');
+      await page.evaluate(AXE);
+      const found = await page.evaluate(async () => (await axe.run(document, { resultTypes: ['violations'] })).violations);
+      const serious = found.filter((one) => one.impact === 'serious' || one.impact === 'critical');
+      assert.deepEqual(serious.map((one) => `${view}: ${one.id}: ${one.nodes[0].html.slice(0, 160)} ${one.nodes[0].failureSummary}`), []);
+    }
+  }, { colorScheme });
+}
+
+test('the first view is small, and its headers allow nothing inline', async () => {
+  const { page, faults, close } = await openPage(browser, target.base);
+  try {
+    const bodies = [];
+    page.on('response', (response) => bodies.push(response));
+    const main = await page.goto(target.base);
+    await page.locator('main .page').waitFor();
+    const policy = main.headers()['content-security-policy'];
+    assert.match(policy, /default-src 'self'/);
+    assert.doesNotMatch(policy, /unsafe/);
+    const size = { script: 0, stylesheet: 0 };
+    for (const response of bodies) {
+      const kind = response.request().resourceType();
+      if (kind in size) size[kind] += gzipSync(await response.body(), { level: 9 }).length;
+    }
+    assert.ok(size.script > 0 && size.script <= JS_BUDGET, `scripts are ${size.script} bytes, at most ${JS_BUDGET}`);
+    assert.ok(size.stylesheet > 0 && size.stylesheet <= CSS_BUDGET, `styles are ${size.stylesheet} bytes, at most ${CSS_BUDGET}`);
+    console.log(`first view, gzip: ${size.script} bytes of scripts, ${size.stylesheet} of styles`);
+    assert.deepEqual(faults, []);
+  } finally {
+    await close();
+  }
+});
