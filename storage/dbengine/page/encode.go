@@ -15,30 +15,30 @@ type shape struct {
 	least, most int64
 }
 
-// measure fills delta (delta[0] is zero) and returns the shape of v, which has at least two values.
+// measure fills delta (delta[0] is zero) and returns the shape of v, which has at least two values. Its counters are plain
+// variables so that they stay in registers, and are added to without branches.
 func measure(delta, v []uint64) shape {
 	first := v[0]
-	s := shape{least: 1<<63 - 1, most: -1 << 63}
-	low, high := int64(0), int64(0) // relative to the first value
 	before, slope := first, v[1]-first
+	low, high := int64(0), int64(0) // relative to the first value
+	least, most := int64(slope), int64(slope)
+	changes, bends := uint64(0), uint64(0)
 	delta = delta[:len(v)]
 	delta[0] = 0
 	for i := 1; i < len(v); i++ {
 		x := v[i]
 		d := x - before
 		delta[i] = d
-		if d != 0 {
-			s.changes++
-		}
-		if d != slope {
-			s.bends++
-		}
+		bend := d - slope
+		changes += (d | -d) >> 63
+		bends += (bend | -bend) >> 63
 		before, slope = x, d
 		low, high = min(low, int64(x-first)), max(high, int64(x-first))
-		s.least, s.most = min(s.least, int64(d)), max(s.most, int64(d))
+		least, most = min(least, int64(d)), max(most, int64(d))
 	}
-	s.low, s.high = first+uint64(low), first+uint64(high)
-	return s
+	return shape{
+		changes: int(changes), bends: int(bends), low: first + uint64(low), high: first + uint64(high), least: least, most: most,
+	}
 }
 
 // constant reports whether all values are the same, as in most columns.

@@ -39,22 +39,25 @@ type sample struct {
 
 // take looks at every step-th value of v.
 func take(v, delta []uint64, s *shape) sample {
-	t := sample{low: ^uint64(0), least: ^uint64(0)}
 	step := max(1, len(v)/samples)
-	least := uint64(s.least)
+	bottom, floor := s.low, uint64(s.least)
+	low, least, high, most := ^uint64(0), ^uint64(0), uint64(0), uint64(0)
 	for i := step; i < len(v); i += step {
-		x, d := v[i]-s.low, delta[i]-least
-		t.low, t.high = min(t.low, x), max(t.high, x)
-		t.least, t.most = min(t.least, d), max(t.most, d)
+		x, d := v[i]-bottom, delta[i]-floor
+		low, high = min(low, x), max(high, x)
+		least, most = min(least, d), max(most, d)
 	}
+	bottom += low
+	floor += least
+	var plain, above, zigzags, doubles int
 	for i := step; i < len(v); i += step {
 		d := delta[i]
-		t.bits[0] += bits.Len64(v[i] - s.low - t.low)
-		t.bits[1] += bits.Len64(d - least - t.least)
-		t.bits[2] += bits.Len64(zigzag(d))
-		t.bits[3] += bits.Len64(zigzag(d - delta[i-1]))
+		plain += bits.Len64(v[i] - bottom)
+		above += bits.Len64(d - floor)
+		zigzags += bits.Len64(zigzag(d))
+		doubles += bits.Len64(zigzag(d - delta[i-1]))
 	}
-	return t
+	return sample{bits: [4]int{plain, above, zigzags, doubles}, low: low, least: least, high: high, most: most}
 }
 
 // runBytes returns about the least that runs can take for n values with that many changes: the bits of the deltas and,
