@@ -169,6 +169,8 @@ type Machine struct {
 	Values Values
 	// Zone is the time zone of date functions and calendar shifts; nil is the local one.
 	Zone *time.Location
+	// ValuesRead counts values that functions went through one by one, as a measure of what evaluations cost.
+	ValuesRead int64
 
 	stack   []operand
 	items   []Item

@@ -60,10 +60,17 @@ func (m *Machine) historyValue(ctx context.Context, f *Func, item *Item) (operan
 	case kindLogEventID, kindLogSeverity, kindLogSource:
 		return m.logPart(ctx, f, item)
 	}
-	if err := m.Values.Read(ctx, item.ID, f.Window.At(m.moment.At, m.Zone), &m.columns); err != nil {
+	if err := m.read(ctx, item.ID, f.Window.At(m.moment.At, m.Zone)); err != nil {
 		return unknown(readFailure(err))
 	}
 	return m.statistic(f)
+}
+
+// read fills m.columns.
+func (m *Machine) read(ctx context.Context, item model.ItemID, r Range) error {
+	err := m.Values.Read(ctx, item, r, &m.columns)
+	m.ValuesRead += int64(len(m.columns.At))
+	return err
 }
 
 // last is the n-th newest value.
@@ -171,7 +178,7 @@ func (m *Machine) find(ctx context.Context, f *Func, item *Item) (operand, FailC
 		}
 		return known(float64(s.Count))
 	}
-	if err := m.Values.Read(ctx, item.ID, r, &m.columns); err != nil {
+	if err := m.read(ctx, item.ID, r); err != nil {
 		return unknown(readFailure(err))
 	}
 	c := &m.columns
@@ -219,7 +226,7 @@ func (m *Machine) nodata(f *Func, item *Item) (operand, FailCode) {
 
 // change is the newest value minus the one before it; for text whether they differ.
 func (m *Machine) change(ctx context.Context, f *Func, item *Item) (operand, FailCode) {
-	if err := m.Values.Read(ctx, item.ID, f.Window.At(m.moment.At, m.Zone), &m.columns); err != nil {
+	if err := m.read(ctx, item.ID, f.Window.At(m.moment.At, m.Zone)); err != nil {
 		return unknown(readFailure(err))
 	}
 	c := &m.columns

@@ -88,6 +88,48 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
+// BenchmarkBacklog sends ten values of each of 20 items in a batch to two triggers that share a window.
+func BenchmarkBacklog(b *testing.B) {
+	for _, expression := range []string{"avg(/h/k%d,24h)>1e9", "min(/h/k%d,24h)>1e9"} {
+		b.Run(expression, func(b *testing.B) {
+			c := newCatalogue()
+			var triggers []model.Trigger
+			for i := range 40 {
+				c.add(model.ItemID(1000+i/2), model.Float, "h", fmt.Sprintf("k%d", i/2))
+				triggers = append(triggers, model.Trigger{ID: model.TriggerID(i + 1), Enabled: true, Expression: fmt.Sprintf(expression, i/2)})
+			}
+			cache := valuecache.New(valuecache.Options{History: noHistory{}})
+			e := New(Options{Values: cache, Events: new(noEvents), Items: c, Workers: 1})
+			if err := e.Apply(b.Context(), Changes{Upserts: triggers}); err != nil {
+				b.Fatal(err)
+			}
+			batch := model.NewBatch()
+			at := e.started
+			step := func() {
+				batch.Reset()
+				for range 10 {
+					at += second
+					for i := range 20 {
+						batch.AppendFloat(model.ItemID(1000+i), at, float64(at%1013))
+					}
+				}
+				if err := e.Evaluate(b.Context(), 1, batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for range 8640 {
+				step()
+			}
+			b.ResetTimer()
+			before := cpuTime(b)
+			for n := 0; n < b.N; n += 200 {
+				step()
+			}
+			b.ReportMetric(float64((cpuTime(b)-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
+
 // BenchmarkApply takes over 100,000 triggers over as many items, as at a start. An operation is one trigger.
 func BenchmarkApply(b *testing.B) {
 	const count = 100_000

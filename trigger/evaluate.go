@@ -15,6 +15,11 @@ const (
 	maxLevels = 32
 	// maxMasters is how many triggers that one depends on, directly or not, are looked at.
 	maxMasters = 256
+	// maxValuesRead is how many values one trigger may go through one by one for one batch. Behind that it is evaluated at
+	// its last time only, so that a burst of one item does not hold up all others.
+	maxValuesRead = 2 << 20
+	// maxIdleJobs is how much room for jobs is kept after a burst.
+	maxIdleJobs = 1 << 18
 	// shareSize is how many evaluations make another worker worth it.
 	shareSize = 512
 )
@@ -53,6 +58,7 @@ type worker struct {
 	deferred    []verdict
 	evaluations int
 	failures    int
+	skipped     int
 	order       []int32
 }
 
@@ -140,7 +146,7 @@ func (e *Evaluator) work(ctx context.Context, b *model.Batch, now int64) []model
 	share := (len(e.touched) + len(workers) - 1) / len(workers)
 	var wait sync.WaitGroup
 	for i, w := range workers {
-		w.changes, w.deferred, w.evaluations, w.failures = w.changes[:0], w.deferred[:0], 0, 0
+		w.changes, w.deferred, w.evaluations, w.failures, w.skipped = w.changes[:0], w.deferred[:0], 0, 0, 0
 		part := e.touched[min(i*share, len(e.touched)):min((i+1)*share, len(e.touched))]
 		if i == len(workers)-1 {
 			e.evaluatePart(ctx, w, part, b, now)
@@ -154,12 +160,16 @@ func (e *Evaluator) work(ctx context.Context, b *model.Batch, now int64) []model
 		e.changes = append(e.changes, w.changes...)
 		e.evaluations.Add(w.evaluations)
 		e.failures.Add(w.failures)
+		e.skipped.Add(w.skipped)
 	}
 	e.decideDeferred(workers)
 	slices.SortStableFunc(e.changes, func(x, y model.StateChange) int {
 		return cmp.Or(cmp.Compare(x.At, y.At), cmp.Compare(e.levelOf(x.TriggerID), e.levelOf(y.TriggerID)), cmp.Compare(x.TriggerID, y.TriggerID))
 	})
 	clear(e.touched)
+	if cap(e.jobs) > maxIdleJobs {
+		e.jobs = nil
+	}
 	return e.changes
 }
 
@@ -189,10 +199,15 @@ func (w *worker) evaluateTrigger(ctx context.Context, e *Evaluator, t *trigger, 
 		slices.SortStableFunc(w.order, func(x, y int32) int { return cmp.Compare(e.jobs[x].at, e.jobs[y].at) })
 	}
 	clamped, quiet := true, true
+	limit := w.machine.ValuesRead + maxValuesRead
 	for k, index := range w.order {
 		j := &e.jobs[index]
 		clamped, quiet = clamped && j.clamped, quiet && j.quiet
 		if k+1 < len(w.order) && e.jobs[w.order[k+1]].at == j.at {
+			continue
+		}
+		if w.machine.ValuesRead > limit && k+1 < len(w.order) {
+			w.skipped++
 			continue
 		}
 		v := w.evaluateJob(ctx, t, j, b, now)

@@ -69,6 +69,7 @@ type engine struct {
 	mu      sync.Mutex
 	batches []*model.Batch
 	values  map[model.ItemID]map[int64]stored
+	newest  map[model.ItemID]int64
 	reads   int
 }
 
@@ -78,7 +79,9 @@ type stored struct {
 	payload []byte
 }
 
-func newEngine() *engine { return &engine{values: make(map[model.ItemID]map[int64]stored)} }
+func newEngine() *engine {
+	return &engine{values: make(map[model.ItemID]map[int64]stored), newest: make(map[model.ItemID]int64)}
+}
 
 // Append stores a batch, sets its flags, and returns the LSN, which counts batches.
 func (g *engine) Append(b *model.Batch) model.LSN {
@@ -97,12 +100,10 @@ func (g *engine) Append(b *model.Batch) model.LSN {
 			b.Flags[i] |= model.Duplicate
 			continue
 		}
-		for at := range vs {
-			if at > b.At[i] {
-				b.Flags[i] |= model.Late
-				break
-			}
+		if b.At[i] < g.newest[item] {
+			b.Flags[i] |= model.Late
 		}
+		g.newest[item] = max(g.newest[item], b.At[i])
 		v := stored{t: b.Types[i], bits: b.Bits[i]}
 		if v.t.InArena() {
 			v.payload = slices.Clone(b.Bytes(i))

@@ -110,8 +110,8 @@ type Evaluator struct {
 	changes   []model.StateChange
 	masters   []model.TriggerID
 
-	evaluations, failures, late *metrics.Counter
-	seconds                     *metrics.Histogram
+	evaluations, failures, late, skipped *metrics.Counter
+	seconds                              *metrics.Histogram
 }
 
 // New returns an evaluator without triggers.
@@ -156,6 +156,7 @@ func (e *Evaluator) meter(set *metrics.Set) {
 	e.evaluations = set.NewCounter("tidemark_trigger_evaluations_total")
 	e.failures = set.NewCounter("tidemark_trigger_unknown_results_total")
 	e.late = set.NewCounter("tidemark_trigger_late_values_total")
+	e.skipped = set.NewCounter("tidemark_trigger_skipped_evaluations_total")
 	e.seconds = set.NewHistogram("tidemark_trigger_batch_seconds")
 	set.NewGauge("tidemark_trigger_triggers", func() float64 {
 		e.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -352,6 +353,62 @@ func TestEvaluate_failingStore(t *testing.T) {
 	if len(r.log.Problems()) != 1 {
 		t.Error("the problem is not shown")
 	}
+}
+
+// TestEvaluate_expensiveBurst sends 20,000 values of an item to a trigger that sorts an hour of them for each.
+func TestEvaluate_expensiveBurst(t *testing.T) {
+	r := newRig(t)
+	r.apply(model.Trigger{Expression: "percentile(/h/f,1h,50)>10"}, model.Trigger{Expression: "last(/h/f)>10"})
+	b := model.NewBatch()
+	for i := range 20_000 {
+		v := 0.0
+		if i > 5_000 {
+			v = 20
+		}
+		b.AppendFloat(1, int64(i+1)*second/10, v)
+	}
+	r.send(b)
+	r.want("2@500.2 problem", "1@2000 problem") // the last time is evaluated
+	if n := r.evaluator.skipped.Get(); n < 10_000 {
+		t.Errorf("%d evaluations were left out", n)
+	}
+}
+
+// TestEvaluator_severalGoroutines lets everything happen at once; the race detector watches.
+func TestEvaluator_severalGoroutines(t *testing.T) {
+	r := newRig(t)
+	r.apply(model.Trigger{Expression: "last(/h/f)>10", EventName: "{?avg(/h/f,1m)}"}, model.Trigger{Expression: "nodata(/h/u,30s)=1"}, model.Trigger{Expression: "avg(/h/f,1m)>last(/h/u)"})
+	ctx := context.Background()
+	var wait sync.WaitGroup
+	each := func(do func(i int) error) {
+		wait.Go(func() {
+			for i := range 200 {
+				if err := do(i); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	each(func(i int) error {
+		b := model.NewBatch()
+		b.AppendFloat(1, int64(i)*second, float64(i%20))
+		b.AppendUint(2, int64(i)*second, 5)
+		return r.evaluator.Evaluate(ctx, r.engine.Append(b), b)
+	})
+	each(func(i int) error { return r.evaluator.Tick(ctx, time.Unix(int64(2000+i), 0)) })
+	each(func(int) error { return r.evaluator.ItemsChanged(ctx, "h") })
+	each(func(i int) error {
+		d := model.Trigger{ID: 4, Enabled: i%2 == 0, Expression: "max(/h/f,2m)>3"}
+		return r.evaluator.Apply(ctx, Changes{Upserts: []model.Trigger{d}})
+	})
+	each(func(int) error {
+		r.log.Problems()
+		r.evaluator.State(1)
+		_, _ = r.evaluator.EvaluateText(ctx, "count(/h/f,1h)", 100*second)
+		return r.log.Flush(ctx)
+	})
+	wait.Wait()
 }
 
 // bytesOf measures what the heap keeps after fill.

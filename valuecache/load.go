@@ -156,7 +156,8 @@ const warmItems = 500
 
 // Warm reads what windows of time need as of a time (Unix nanoseconds), many items at once, so that the first evaluations
 // after a start cause no reads. It must not run at the same time as Add. Items without a window of time need no reading: a new
-// value is all that they ask for, and what they need besides is read when it is needed.
+// value is all that they ask for, and what they need besides is read when it is needed. So is what could not be read now;
+// the error is that of ctx only.
 func (c *Cache) Warm(ctx context.Context, at int64) error {
 	cold := c.cold()
 	for len(cold) > 0 {
@@ -165,7 +166,10 @@ func (c *Cache) Warm(ctx context.Context, at int64) error {
 			n++
 		}
 		if err := c.warm(ctx, cold[:n], at-int64(cold[0].span)-int64(minBack)); err != nil {
-			return err
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			c.logger.Warn("value cache: read history ahead of need", "items", n, "error", err)
 		}
 		cold = cold[n:]
 		if c.usedBytes.Load() > c.maxBytes*3/4 {

@@ -60,7 +60,7 @@ func (c *Cache) Summary(ctx context.Context, item model.ItemID, r expr.Range, wa
 		return nil
 	}
 	if to-from > smallWindow {
-		if w := s.window(r, want); w != nil {
+		if w := s.window(r, want, s.gone+int64(to)); w != nil {
 			before := cap(w.best)
 			w.slide(s, s.gone+int64(from), s.gone+int64(to))
 			if cap(w.best) != before {
@@ -162,7 +162,7 @@ func (s *series) firstOf(r expr.Range, to int) int {
 		}
 		i := int(w.from - s.gone)
 		if i < 0 || i > s.length() || i > 0 && s.at[s.start+i-1] >= r.From {
-			break
+			continue
 		}
 		for range 8 {
 			if i >= to || s.at[s.start+i] >= r.From {
@@ -170,7 +170,6 @@ func (s *series) firstOf(r expr.Range, to int) int {
 			}
 			i++
 		}
-		break
 	}
 	return s.lower(r.From)
 }

@@ -463,6 +463,20 @@ func TestWarm_readsManyItemsAtOnce(t *testing.T) {
 	}
 }
 
+func TestWarm_survivesAFailure(t *testing.T) {
+	h := newStore()
+	b := model.NewBatch()
+	h.append(b, 1, stored{at: 100 * second, t: model.Float, float: 1})
+	c := New(Options{History: h})
+	c.Ask(1, model.Float, time.Minute, 1)
+	h.err = errors.New("disk gone")
+	if err := c.Warm(context.Background(), 110*second); err != nil {
+		t.Fatal(err)
+	}
+	h.err = nil
+	check(t, c, h, 1, expr.Range{From: 55 * second, To: 110 * second, Span: time.Minute})
+}
+
 func TestLastText(t *testing.T) {
 	h := newStore()
 	c := New(Options{History: h})

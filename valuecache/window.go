@@ -12,8 +12,12 @@ import (
 // smallWindow is up to how many values are simply added up: sliding would cost more.
 const smallWindow = 16
 
-// maxWindows bounds the sliding windows of one item; further ones are added up each time.
-const maxWindows = 16
+// maxWindows bounds the sliding windows of one item; further ones are added up each time. maxSame of them may be the same
+// window at different places: triggers that share a window go through the times of a batch one after the other.
+const (
+	maxWindows = 24
+	maxSame    = 4
+)
 
 // window is the aggregate of the values with sequence numbers from ≤ n < to. It slides forward at a cost that does not
 // depend on its length. Going back it is built anew.
@@ -215,15 +219,26 @@ func (s *series) plainSum(values []uint64, dst *expr.Summary) {
 	dst.Sum = float64(high)*(1<<64) + float64(low)
 }
 
-// window returns the sliding window of a range, or nil when there are too many.
-func (s *series) window(r expr.Range, want expr.Aggregate) *window {
+// window returns the sliding window of a range that is to end at a sequence number, if it can be one that need not go back; nil when
+// there are too many.
+func (s *series) window(r expr.Range, want expr.Aggregate, to int64) *window {
+	var nearest, same *window
+	count := 0
 	for _, w := range s.windows {
-		if w.span == r.Span && w.count == r.Count && w.shift == r.Shift && w.want == want {
-			return w
+		if w.span != r.Span || w.count != r.Count || w.shift != r.Shift || w.want != want {
+			continue
+		}
+		same = w
+		count++
+		if w.to <= to && (nearest == nil || w.to > nearest.to) {
+			nearest = w
 		}
 	}
-	if len(s.windows) >= maxWindows {
-		return nil
+	if nearest != nil {
+		return nearest
+	}
+	if count >= maxSame || len(s.windows) >= maxWindows {
+		return same
 	}
 	w := &window{span: r.Span, count: r.Count, shift: r.Shift, want: want}
 	s.windows = append(s.windows, w)
