@@ -117,7 +117,7 @@ func (s *host) prepare(ctx context.Context) error {
 	}
 	s.session = hex.EncodeToString(token[:])
 	s.body = zbx.AppendActiveChecks(s.body[:0], &zbx.Request{
-		Host: []byte(s.name), Version: []byte(agentVersion), Metadata: []byte("tidemark load"), IP: []byte("127.0.0.1"),
+		Host: []byte(s.name), Version: []byte(agentVersion),
 	})
 	a, err := s.ask(ctx)
 	if err != nil {

@@ -2,9 +2,11 @@ package trapper
 
 import (
 	"context"
+	"hash/maphash"
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"tidemark/model"
@@ -77,8 +79,7 @@ func (s *Server) check(item *model.Item) zbx.Check {
 // agentHost finds the host of an agent and lets an unknown one, or one that says something new of itself, register.
 func (s *Server) agentHost(ctx context.Context, c *conn, r *zbx.Request) (HostRef, bool) {
 	host, known := s.o.Items.Host(r.Host)
-	changed := !known || len(r.Metadata) != 0 && host.Metadata != string(r.Metadata)
-	if !changed {
+	if known && (string(r.Metadata) == host.Metadata || s.offered.has(host.ID, r.Metadata)) {
 		return host, true
 	}
 	if s.o.Registrar == nil || len(r.Host) == 0 {
@@ -92,11 +93,41 @@ func (s *Server) agentHost(ctx context.Context, c *conn, r *zbx.Request) (HostRe
 	case err != nil:
 		s.refuse(c, unknownAgent, "an agent could not be registered", "host", clip(r.Host), "error", err)
 	case accepted:
-		return s.o.Items.Host(r.Host)
+		host, known = s.o.Items.Host(r.Host)
 	case !known:
 		s.refuse(c, unknownAgent, "an unknown agent was not registered", "host", clip(r.Host))
 	}
+	if known && err == nil {
+		s.offered.add(host.ID, r.Metadata)
+	}
 	return host, known
+}
+
+// offers are the metadata with which known hosts were offered to the registrar, so that one whose metadata it keeps in
+// another form, or does not want, is offered once and not at each request. There is at most one per host.
+type offers struct {
+	mu     sync.Mutex
+	byHost map[model.HostID]uint64
+	seed   maphash.Seed
+}
+
+func (o *offers) has(host model.HostID, metadata []byte) bool {
+	if len(metadata) == 0 {
+		return true
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	sum, ok := o.byHost[host]
+	return ok && sum == maphash.Bytes(o.seed, metadata)
+}
+
+func (o *offers) add(host model.HostID, metadata []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.byHost == nil {
+		o.byHost, o.seed = make(map[model.HostID]uint64), maphash.MakeSeed()
+	}
+	o.byHost[host] = maphash.Bytes(o.seed, metadata)
 }
 
 func hello(c *conn, r *zbx.Request) AgentHello {

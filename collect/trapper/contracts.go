@@ -58,7 +58,7 @@ type AgentHello struct {
 // Registrar takes in agents on their first word.
 type Registrar interface {
 	// Register is called for a host that Items does not know, and for a known one whose metadata has changed. When it
-	// returns true, Items knows the host from then on. An error is logged, and the agent is refused.
+	// returns true, Items knows the host from then on. An error is logged, and an unknown agent is refused.
 	Register(ctx context.Context, hello AgentHello) (accepted bool, err error)
 }
 

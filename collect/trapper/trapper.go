@@ -101,6 +101,7 @@ type Server struct {
 	o        Options
 	sessions *sessions
 	logs     logPositions
+	offered  offers
 	budget   budget
 	meters   *meters
 	quiet    quieter
