@@ -288,6 +288,38 @@ func (d *DB) Acknowledgements(ctx context.Context, id model.EventID) ([]Acknowle
 	return list, d.wrap("read acknowledgements", err)
 }
 
+// ForgetTriggers deletes the states of triggers that are gone and closes their open problems now, without a recovery
+// event. With nil it does so for all triggers that have a state or an open problem and do not exist, which is meant for the
+// start: a crash may have come between a deletion and this call.
+func (d *DB) ForgetTriggers(ctx context.Context, ids []model.TriggerID) error {
+	const open = ` AND recovered_at = 0 AND event_id IN (SELECT e.id FROM problems p JOIN events e ON e.id = p.event_id
+		WHERE p.recovered_at = 0 AND `
+	now := d.now().UnixNano()
+	tx, err := d.sql.BeginTx(ctx, nil)
+	if err != nil {
+		return d.wrap("forget triggers", err)
+	}
+	c := &change{tx: tx, stmts: make(map[string]*sql.Stmt)}
+	if ids == nil {
+		err = c.exec(ctx, "DELETE FROM trigger_states WHERE trigger_id NOT IN (SELECT id FROM triggers)")
+		if err == nil {
+			err = c.exec(ctx, "UPDATE problems SET recovered_at = ? WHERE true"+open+"e.trigger_id NOT IN (SELECT id FROM triggers))", now)
+		}
+	}
+	for _, id := range ids {
+		if err == nil {
+			err = c.exec(ctx, "DELETE FROM trigger_states WHERE trigger_id = ?", id)
+		}
+		if err == nil {
+			err = c.exec(ctx, "UPDATE problems SET recovered_at = ? WHERE true"+open+"e.trigger_id = ?)", now, id)
+		}
+	}
+	if err = errors.Join(err, c.closeStatements()); err != nil {
+		return d.wrap("forget triggers", errors.Join(err, tx.Rollback()))
+	}
+	return d.wrap("forget triggers", tx.Commit())
+}
+
 // PruneEvents deletes at most limit events that are older than before (Unix nanoseconds), problems that have recovered
 // and recoveries, and returns how many. Open problems stay. It is meant to be called until it returns less than limit.
 func (d *DB) PruneEvents(ctx context.Context, before int64, limit int) (int, error) {

@@ -137,3 +137,33 @@ func TestPruneEvents(t *testing.T) {
 		t.Errorf("MaxEventID = %d after pruning, want 3: ids are not given again", id)
 	}
 }
+
+func TestForgetTriggers(t *testing.T) {
+	ctx := context.Background()
+	for name, ids := range map[string][]model.TriggerID{"named": {11, 10}, "all that do not exist": nil} {
+		d := open(t, t.TempDir())
+		record3(t, d)
+		if err := d.ForgetTriggers(ctx, ids); err != nil {
+			t.Fatal(err)
+		}
+		if list, _ := d.OpenProblems(ctx); len(list) != 0 {
+			t.Errorf("%s: open problems %+v, want none", name, list)
+		}
+		if states, _ := d.TriggerStates(ctx); len(states) != 0 {
+			t.Errorf("%s: states %+v, want none", name, states)
+		}
+		if list, total, err := d.Problems(ctx, ProblemFilter{}); total != 2 || list[0].RecoveredAt == 0 || list[1].RecoveredAt != 3000 {
+			t.Errorf("%s: problems %+v, %v, want both kept", name, list, err)
+		}
+	}
+	d := open(t, t.TempDir())
+	importText(t, d, `"hosts":[`+owned("host", "h", "", "k")+`],"triggers":[{"name":"t","expression":"last(/h/k)>0"}]`)
+	id := hosts(t, d)["h"].Triggers[0].ID
+	err := d.Record(ctx, nil, []model.TriggerState{{TriggerID: id}}, 1)
+	if err == nil {
+		err = d.ForgetTriggers(ctx, nil)
+	}
+	if states, _ := d.TriggerStates(ctx); err != nil || len(states) != 1 {
+		t.Errorf("states %+v, %v, want that of the trigger that exists", states, err)
+	}
+}

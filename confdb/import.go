@@ -44,7 +44,7 @@ func (d *DB) Import(ctx context.Context, name string, src []byte, o ImportOption
 	err = d.change(ctx, "import "+name, func(c *change) error {
 		i := &importer{
 			change: c, report: r, options: o, groupUUIDs: make(map[string]string),
-			owners: make(map[ownerKey]int64), affected: make(map[model.TemplateID]bool), relink: make(map[model.HostID]bool),
+			owners: make(map[ownerKey]int64), unchanged: make(map[ownerKey]bool), affected: make(map[model.TemplateID]bool), relink: make(map[model.HostID]bool),
 		}
 		return i.run(ctx, x)
 	})
@@ -98,6 +98,8 @@ type importer struct {
 	groupUUIDs map[string]string
 	// owners are the ids of the file's hosts and templates.
 	owners map[ownerKey]int64
+	// unchanged are those of them whose own row was as in the file.
+	unchanged map[ownerKey]bool
 	// affected are the templates that changed, relink the hosts whose links did.
 	affected map[model.TemplateID]bool
 	relink   map[model.HostID]bool
@@ -106,9 +108,12 @@ type importer struct {
 
 type pendingDependency struct {
 	trigger int64
-	owner   owner
-	on      dependDef
-	path    string
+	// unchanged is shared by the dependencies of one trigger: whether it was counted as unchanged so far.
+	unchanged *bool
+	kind      string
+	owner     owner
+	on        dependDef
+	path      string
 }
 
 // owner is a row that has items and triggers.

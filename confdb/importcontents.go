@@ -87,7 +87,11 @@ func (e *existing[F]) add(r *row[F], uuid, key string) {
 	if uuid != "" {
 		e.byUUID[uuid] = r
 	}
-	e.byKey[key] = r
+	// A template may just have got an item with the key of the host's own one; the inherited row goes when links are
+	// brought in line, so the own row counts.
+	if have := e.byKey[key]; have == nil || have.inherited {
+		e.byKey[key] = r
+	}
 }
 
 // take finds the rows of n objects, of which identity gives uuid and key, and marks them as taken: first by uuid for all

@@ -34,7 +34,7 @@ func (i *importer) owner(ctx context.Context, o *ownerDef) error {
 	if grouped && what == unchanged {
 		what = updated
 	}
-	if what != unchanged {
+	if i.unchanged[ownerKey{o.kind, o.technical}] = what == unchanged; what != unchanged {
 		i.mark(owner{o.kind, id})
 	}
 	if what == created && o.kind == hostOwner {
@@ -134,8 +134,13 @@ func (i *importer) links(ctx context.Context, x *export) error {
 			if err != nil {
 				return err
 			}
-			if linked == loop {
+			key := ownerKey{o.kind, o.technical}
+			switch {
+			case linked == loop:
 				i.report.remark(path, o.line, "linking template %s would make a loop; not linked", name)
+			case linked == linkedNow && i.unchanged[key]:
+				i.unchanged[key] = false
+				i.report.promote(o.kind.String() + "s")
 			}
 		}
 	}

@@ -145,19 +145,26 @@ func (i *importer) trigger(ctx context.Context, w owner, rule int64, def *trigge
 	if err != nil {
 		return what, err
 	}
-	changed, err := i.setDependencies(ctx, id, w, def, what == created, path)
+	changed, err := i.dropDependencies(ctx, id, def, what == created)
 	if changed && what == unchanged {
 		what = updated
+	}
+	kind := kindTrigger
+	if rule != 0 {
+		kind = kindTriggerProto
+	}
+	same := what == unchanged
+	for _, on := range def.depends {
+		i.depends = append(i.depends, pendingDependency{
+			trigger: id, unchanged: &same, kind: kind, owner: w, on: on, path: path + ", " + strings.TrimSuffix(kind, "s") + " " + def.name,
+		})
 	}
 	return what, err
 }
 
-// setDependencies queues the dependencies of a trigger, which may name one that comes later in the file, and removes
-// those that the file no longer has.
-func (i *importer) setDependencies(ctx context.Context, id int64, w owner, def *triggerDef, fresh bool, path string) (bool, error) {
-	for _, on := range def.depends {
-		i.depends = append(i.depends, pendingDependency{trigger: id, owner: w, on: on, path: path + ", trigger " + def.name})
-	}
+// dropDependencies removes the dependencies that the file no longer has. New ones are stored at the end of the import,
+// because they may name a trigger that comes later in the file.
+func (i *importer) dropDependencies(ctx context.Context, id int64, def *triggerDef, fresh bool) (bool, error) {
 	if fresh {
 		return false, nil
 	}
@@ -204,6 +211,10 @@ func (i *importer) dependencies(ctx context.Context) error {
 			continue
 		}
 		i.mark(p.owner)
+		if *p.unchanged {
+			*p.unchanged = false
+			i.report.promote(p.kind)
+		}
 		if err := i.exec(ctx, "INSERT INTO trigger_dependencies (trigger_id, depends_on) VALUES (?, ?)", p.trigger, on); err != nil {
 			return err
 		}

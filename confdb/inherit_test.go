@@ -86,6 +86,32 @@ func TestInherit_keepsIDs(t *testing.T) {
 	}
 }
 
+func TestImport_countsLinksAndDependencies(t *testing.T) {
+	d := open(t, t.TempDir())
+	file := func(links, dependencies string) string {
+		return `"templates":[` + owned("template", "t", "", "a") + `],"hosts":[` + owned("host", "h", links, "k") + `],"triggers":[
+			{"name":"one","expression":"last(/h/k)>1","dependencies":[` + dependencies + `]},{"name":"two","expression":"last(/h/k)>2"}]`
+	}
+	importText(t, d, file("", ""))
+	r := importText(t, d, file("t", `{"name":"two","expression":"last(/h/k)>2"}`))
+	counts := map[string]Count{}
+	for _, c := range r.Counts {
+		counts[c.Kind] = c
+	}
+	if c := counts["hosts"]; c.Updated != 1 || c.Unchanged != 0 {
+		t.Errorf("linking a template counts as %+v, want one updated host", c)
+	}
+	if c := counts["triggers"]; c.Updated != 1 || c.Unchanged != 1 {
+		t.Errorf("a new dependency counts as %+v, want one updated trigger", c)
+	}
+	if list := hosts(t, d)["h"].Triggers; len(list[0].DependsOn) != 1 || list[0].DependsOn[0] != list[1].ID {
+		t.Errorf("triggers %+v, want the first to depend on the second", list)
+	}
+	if r := importText(t, d, file("t", "")); !r.Changed() || len(hosts(t, d)["h"].Triggers[0].DependsOn) != 0 {
+		t.Errorf("the dependency is still there after an import without it: %s", r)
+	}
+}
+
 func TestImport_refusesLoops(t *testing.T) {
 	d := open(t, t.TempDir())
 	r := importText(t, d, `"templates":[`+owned("template", "a", "b", "x")+`,`+owned("template", "b", "c")+`,`+owned("template", "c", "a c")+`]`)

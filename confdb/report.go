@@ -96,6 +96,16 @@ func (r *Report) count(kind string, o outcome) {
 	}
 }
 
+// promote counts an object as updated that was counted as unchanged.
+func (r *Report) promote(kind string) {
+	for i := range r.Counts {
+		if c := &r.Counts[i]; c.Kind == kind {
+			c.Unchanged--
+			c.Updated++
+		}
+	}
+}
+
 func (r *Report) remark(path string, line int, format string, args ...any) {
 	if len(r.Remarks) >= maxRemarks {
 		r.MoreRemarks++
