@@ -51,7 +51,7 @@ func (db *DB) Append(ctx context.Context, b *model.Batch) (model.LSN, error) {
 			if now == 0 {
 				now = db.o.Now()
 			}
-			db.detach(s, lsn, now)
+			db.detach(s, lsn, now, true)
 		}
 	}
 	db.unlockShards(mask)
@@ -117,6 +117,7 @@ func (db *DB) placeRows(a *appending, b *model.Batch, before model.LSN) {
 	limits := db.o.limits
 	oldest := db.oldest()
 	var last *series
+	var near *run // that of last
 	for i, id := range b.Items {
 		t := b.Types[i]
 		if t > model.Binary {
@@ -124,7 +125,10 @@ func (db *DB) placeRows(a *appending, b *model.Batch, before model.LSN) {
 		}
 		s := last
 		if s == nil || s.id != id {
-			s = db.shardOf(id).get(id)
+			if s == nil || s.id/shardRun != id/shardRun {
+				near = db.shardOf(id).run(id)
+			}
+			s = near.get(id)
 			last = s
 		}
 		v := value{at: b.At[i], bits: b.Bits[i], valueType: t}
@@ -146,7 +150,7 @@ func (db *DB) placeRows(a *appending, b *model.Batch, before model.LSN) {
 		a.stats.count(flag)
 		a.stats.bytes += 16 + len(v.text)
 		a.rows = append(a.rows, int32(i))
-		if n := len(s.hot) + len(s.late); n == limits.pageValues || (len(s.arena) >= limits.pageBytes && len(v.text) > 0) {
+		if s.count == limits.pageValues || (len(s.arena) >= limits.pageBytes && len(v.text) > 0) {
 			a.full = append(a.full, s)
 		}
 	}
@@ -177,7 +181,7 @@ func (db *DB) oldest() *[MaxClasses]int64 {
 
 // full reports whether the hot page of a series must be sealed.
 func (db *DB) full(s *series) bool {
-	return len(s.hot)+len(s.late) >= db.o.limits.pageValues || len(s.arena) >= db.o.limits.pageBytes
+	return s.count >= db.o.limits.pageValues || len(s.arena) >= db.o.limits.pageBytes
 }
 
 // place puts a value into its series; the shard is locked. It returns the flags that the value gets, and sets v.at to where
@@ -219,14 +223,14 @@ func (db *DB) begin(s *series, t model.ValueType, before model.LSN, arrivedAt in
 		if s.valueType == t {
 			return
 		}
-		db.detach(s, before, arrivedAt) // a page has one type
+		db.detach(s, before, arrivedAt, false) // a page has one type
 	}
 	s.valueType, s.logFrom, s.since = t, before, arrivedAt
 }
 
 // pushNewest appends a value that is later than all others of its series.
 func (db *DB) pushNewest(s *series, v *value, before model.LSN, arrivedAt int64) {
-	if len(s.hot) == 0 || s.valueType != v.valueType {
+	if s.count == 0 || s.valueType != v.valueType {
 		db.begin(s, v.valueType, before, arrivedAt)
 	}
 	bits := v.bits
@@ -241,6 +245,10 @@ func (db *DB) pushNewest(s *series, v *value, before model.LSN, arrivedAt int64)
 	}
 	s.hot = append(s.hot, sample{at: v.at, bits: bits})
 	s.newest = v.at
+	s.add(v)
+	if len(s.hot) >= db.o.limits.chunkValues && !v.valueType.InArena() {
+		s.compact()
+	}
 }
 
 // lookup looks for a stored value at v.at; same tells whether it is v itself.
@@ -254,7 +262,13 @@ func (db *DB) lookup(s *series, v *value) (found, same bool) {
 	if p, ok := find(s.late, v.at); ok {
 		return true, v.same(s.valueType, p.bits, s.arena)
 	}
+	if found, same = lookupChunks(s.chunks, v); found {
+		return found, same
+	}
 	for _, d := range s.dirty {
+		if found, same = lookupChunks(d.chunks, v); found {
+			return found, same
+		}
 		for _, samples := range [2][]sample{d.hot, d.late} {
 			if p, ok := find(samples, v.at); ok {
 				return true, v.same(d.valueType, p.bits, d.arena)
@@ -264,9 +278,25 @@ func (db *DB) lookup(s *series, v *value) (found, same bool) {
 	return db.lookupPages(s, v)
 }
 
+// lookupChunks looks for a value in chunks.
+func lookupChunks(chunks []chunk, v *value) (found, same bool) {
+	for i := range chunks {
+		c := &chunks[i]
+		if v.at < c.from || v.at > c.to {
+			continue
+		}
+		var d decoded
+		c.decode(&d)
+		if k := searchTimes(d.at, v.at); k < len(d.at) && d.at[k] == v.at {
+			return true, v.same(c.valueType, d.bits[k], nil)
+		}
+	}
+	return false, false
+}
+
 // detach seals a series and hands its page to the flusher; the shard is locked.
-func (db *DB) detach(s *series, lsn model.LSN, now int64) {
-	d := s.detach(lsn, now)
+func (db *DB) detach(s *series, lsn model.LSN, now int64, keepRoom bool) {
+	d := s.detach(lsn, now, keepRoom)
 	sh := db.shardOf(s.id)
 	sh.dirty = append(sh.dirty, d)
 	db.dirtyBytes.Add(d.size)

@@ -108,9 +108,9 @@ func (db *DB) sealOld() bool {
 	for i := range db.shards {
 		sh := &db.shards[i]
 		sh.mu.Lock()
-		for _, s := range sh.series {
+		for s := range sh.all() {
 			if s.unsealed() && (s.logFrom < cut || s.since < old) {
-				db.detach(s, db.log.End(), now)
+				db.detach(s, db.log.End(), now, false)
 			}
 		}
 		sh.mu.Unlock()
@@ -141,9 +141,9 @@ func (db *DB) Flush(ctx context.Context) error {
 	for i := range db.shards {
 		sh := &db.shards[i]
 		sh.mu.Lock()
-		for _, s := range sh.series {
+		for s := range sh.all() {
 			if s.unsealed() {
-				db.detach(s, db.log.End(), now)
+				db.detach(s, db.log.End(), now, false)
 			}
 		}
 		sh.mu.Unlock()
@@ -244,16 +244,17 @@ func (db *DB) writeGroup(ctx context.Context, list []*sealed) error {
 // buildPages encodes what was detached from a series.
 func (db *DB) buildPages(ctx context.Context, d *sealed) []extent.Page {
 	var pages []extent.Page
-	for _, part := range []struct {
-		kind    uint8
-		samples []sample
-	}{{extent.Values, d.hot}, {extent.Late, d.late}} {
-		for rest := part.samples; len(rest) > 0; {
-			n := db.pageLength(d, rest)
-			pages = append(pages, encodeSamples(d, part.kind, rest[:n]))
-			rest = rest[n:]
-		}
+	var v decoded
+	for i := range d.chunks {
+		var c decoded
+		d.chunks[i].decode(&c)
+		v.at, v.bits = append(v.at, c.at...), append(v.bits, c.bits...)
 	}
+	v.add(d.hot)
+	pages = db.appendPages(pages, d, extent.Values, &v)
+	v.at, v.bits = v.at[:0], v.bits[:0]
+	v.add(d.late)
+	pages = db.appendPages(pages, d, extent.Late, &v)
 	for _, rows := range db.settleRows(ctx, d) {
 		times := make([]int64, len(rows))
 		for i := range rows {
@@ -268,40 +269,48 @@ func (db *DB) buildPages(ctx context.Context, d *sealed) []extent.Page {
 	return pages
 }
 
-// pageLength returns how many of the samples go to one page.
-func (db *DB) pageLength(d *sealed, samples []sample) int {
-	n := min(len(samples), db.o.limits.pageValues)
+// add appends samples.
+func (d *decoded) add(samples []sample) {
+	for _, p := range samples {
+		d.at, d.bits = append(d.at, p.at), append(d.bits, p.bits)
+	}
+}
+
+// appendPages encodes values as pages.
+func (db *DB) appendPages(pages []extent.Page, d *sealed, kind uint8, v *decoded) []extent.Page {
+	at, bits := v.at, v.bits
+	for len(at) > 0 {
+		n := db.pageLength(d, bits)
+		p := extent.Page{
+			Item: d.series.id, Type: d.valueType, Kind: kind, From: at[0], To: at[n-1], Count: n, Times: page.AppendTimes(nil, at[:n]),
+		}
+		switch d.valueType {
+		case model.Float:
+			p.Values = page.AppendFloats(nil, bits[:n])
+		case model.Uint:
+			p.Values = page.AppendUints(nil, bits[:n])
+		default:
+			p.Values = page.AppendBlobs(nil, d.arena, bits[:n])
+		}
+		pages = append(pages, p)
+		at, bits = at[n:], bits[n:]
+	}
+	return pages
+}
+
+// pageLength returns how many of the values go to one page.
+func (db *DB) pageLength(d *sealed, bits []uint64) int {
+	n := min(len(bits), db.o.limits.pageValues)
 	if !d.valueType.InArena() {
 		return n
 	}
 	size := 0
 	for i := range n {
-		if size += int(samples[i].bits & 0xFFFFFFFF); size > maxTextPageBytes && i > 0 {
+		if size += int(bits[i] & 0xFFFFFFFF); size > maxTextPageBytes && i > 0 {
 			return i
 		}
 	}
 	return n
-}
-
-func encodeSamples(d *sealed, kind uint8, samples []sample) extent.Page {
-	times := make([]int64, len(samples))
-	bits := make([]uint64, len(samples))
-	for i, p := range samples {
-		times[i], bits[i] = p.at, p.bits
-	}
-	p := extent.Page{
-		Item: d.series.id, Type: d.valueType, Kind: kind,
-		From: times[0], To: times[len(times)-1], Count: len(times), Times: page.AppendTimes(nil, times),
-	}
-	switch d.valueType {
-	case model.Float:
-		p.Values = page.AppendFloats(nil, bits)
-	case model.Uint:
-		p.Values = page.AppendUints(nil, bits)
-	default:
-		p.Values = page.AppendBlobs(nil, d.arena, bits)
-	}
-	return p
 }
 
 // extents collects pages into extents for one write. All pages of a sealed go to one extent, and those of a series
@@ -488,7 +497,7 @@ func (db *DB) recycle(ctx context.Context) {
 	for i := range db.shards {
 		sh := &db.shards[i]
 		sh.mu.Lock()
-		for _, s := range sh.series {
+		for s := range sh.all() {
 			if s.unsealed() {
 				needed = min(needed, s.logFrom)
 			}

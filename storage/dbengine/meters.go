@@ -84,7 +84,7 @@ func (db *DB) pageCounts() pageCounts {
 	for i := range db.shards {
 		sh := &db.shards[i]
 		sh.mu.Lock()
-		for _, s := range sh.series {
+		for s := range sh.all() {
 			if s.unsealed() {
 				c.hot++
 			}

@@ -254,10 +254,10 @@ func (db *DB) deletePair(p *pair) {
 	for i := range db.shards {
 		sh := &db.shards[i]
 		sh.mu.Lock()
-		for id, s := range sh.series {
+		for s := range sh.all() {
 			s.forget(p)
 			if s.empty() && s.class == 0 {
-				delete(sh.series, id)
+				sh.remove(s.id)
 			}
 		}
 		sh.mu.Unlock()

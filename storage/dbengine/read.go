@@ -22,15 +22,27 @@ const (
 	lookBack = 64
 )
 
-// piece is a stretch of a series' values: a page on disk, or samples in memory.
+// piece is a stretch of a series' values: a page on disk, a chunk, or samples in memory.
 type piece struct {
 	ref       pageRef
+	chunk     *chunk
 	samples   []sample
 	arena     []byte
 	valueType model.ValueType
 }
 
 func (p *piece) onDisk() bool { return p.ref.extent != nil }
+
+// bounds returns the first and last time of the piece and the number of its values.
+func (p *piece) bounds() (from, to int64, count int) {
+	switch {
+	case p.onDisk():
+		return p.ref.from, p.ref.to, int(p.ref.count)
+	case p.chunk != nil:
+		return p.chunk.from, p.chunk.to, p.chunk.count
+	}
+	return p.samples[0].at, p.samples[len(p.samples)-1].at, len(p.samples)
+}
 
 // view is what a series held at one moment in a range of times. The pieces of base follow one another in time, those
 // of late overlap anything.
@@ -45,7 +57,7 @@ func (db *DB) viewOf(id model.ItemID, r model.TimeRange) (view, error) {
 		return view{}, storage.ErrClosed
 	}
 	var v view
-	s := sh.series[id]
+	s := sh.find(id)
 	if s == nil || r.From >= r.To {
 		return v, nil
 	}
@@ -67,10 +79,19 @@ func (db *DB) viewOf(id model.ItemID, r model.TimeRange) (view, error) {
 			*to = append(*to, piece{samples: samples, arena: arena, valueType: t})
 		}
 	}
+	encoded := func(chunks []chunk) {
+		for i := range chunks {
+			if c := &chunks[i]; c.from < r.To && c.to >= r.From {
+				v.base = append(v.base, piece{chunk: c})
+			}
+		}
+	}
 	for _, d := range s.dirty {
+		encoded(d.chunks)
 		memory(&v.base, d.hot, d.arena, d.valueType, true)
 		memory(&v.late, d.late, d.arena, d.valueType, true)
 	}
+	encoded(s.chunks)
 	memory(&v.base, s.hot, s.arena, s.valueType, false)
 	memory(&v.late, s.late, s.arena, s.valueType, false)
 	return v, nil
@@ -160,6 +181,10 @@ func (r *reading) stream(id model.ItemID, v *view) error {
 // left out.
 func (r *reading) load(p *piece) (bool, error) {
 	d := &r.page
+	if p.chunk != nil {
+		p.chunk.decode(d)
+		return d.cut(r.r), nil
+	}
 	if p.onDisk() {
 		if err := r.db.decodeInto(d, &p.ref); err != nil {
 			if _, damaged := errors.AsType[*storage.CorruptionError](err); damaged || errors.Is(err, errGone) {
@@ -168,16 +193,19 @@ func (r *reading) load(p *piece) (bool, error) {
 			}
 			return false, err
 		}
-		low, high := searchTimes(d.at, r.r.From), searchTimes(d.at, r.r.To)
-		d.at, d.bits = d.at[low:high], d.bits[low:high]
-		return low < high, nil
+		return d.cut(r.r), nil
 	}
 	d.at, d.bits = d.at[:0], d.bits[:0]
-	for _, s := range p.samples {
-		d.at, d.bits = append(d.at, s.at), append(d.bits, s.bits)
-	}
+	d.add(p.samples)
 	d.arena, d.valueType = append(d.arena[:0], p.arena...), p.valueType
 	return true, nil
+}
+
+// cut keeps the values in a range, and reports whether there are any.
+func (d *decoded) cut(r model.TimeRange) bool {
+	low, high := searchTimes(d.at, r.From), searchTimes(d.at, r.To)
+	d.at, d.bits = d.at[low:high], d.bits[low:high]
+	return low < high
 }
 
 // lateValues gathers the values of late pieces in order of time.
@@ -296,29 +324,18 @@ func (r *reading) newest(id model.ItemID, n int) error {
 func (v *view) tail(n int, r model.TimeRange) {
 	count := 0
 	for i := len(v.base) - 1; i >= 0 && count < n; i-- {
-		p := &v.base[i]
-		from := int64(0)
-		switch {
-		case !p.onDisk():
-			count += len(p.samples)
-			from = p.samples[0].at
-		case p.ref.from >= r.From && p.ref.to < r.To:
-			count += int(p.ref.count)
-			from = p.ref.from
-		default:
+		from, to, size := v.base[i].bounds()
+		if from < r.From || to >= r.To {
+			continue // it may hold fewer in the range
+		}
+		if count += size; count < n {
 			continue
 		}
-		if count >= n {
-			v.base = v.base[i:]
-			late := v.late[:0]
-			for _, l := range v.late {
-				if (l.onDisk() && l.ref.to >= from) || (!l.onDisk() && l.samples[len(l.samples)-1].at >= from) {
-					late = append(late, l)
-				}
-			}
-			v.late = late
-			return
-		}
+		v.base = v.base[i:]
+		v.late = slices.DeleteFunc(v.late, func(l piece) bool {
+			_, to, _ := l.bounds()
+			return to < from
+		})
 	}
 }
 

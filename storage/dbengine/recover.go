@@ -206,7 +206,7 @@ func (db *DB) replayRows(b *model.Batch, before, end model.LSN) {
 	}
 	for _, s := range full {
 		if s.unsealed() && db.full(s) {
-			db.detach(s, end, db.o.Now())
+			db.detach(s, end, db.o.Now(), true)
 		}
 	}
 }

@@ -2,10 +2,13 @@ package dbengine
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 
 	"tidemark/model"
+	"tidemark/storage/dbengine/extent"
+	"tidemark/storage/dbengine/page"
 )
 
 // minTime stands for no time.
@@ -19,19 +22,28 @@ type sample struct {
 
 // series is what the engine knows of one item.
 type series struct {
-	id    model.ItemID
-	class uint8
-	// valueType is that of hot and late.
-	valueType model.ValueType
+	// The fields that every value touches come first, so that they share cache lines.
+
+	id model.ItemID
 	// newest is the greatest time stored, minTime if none.
 	newest int64
+	hot    []sample
+	// count and size are the values in chunks, hot and late and what they took as they came.
+	count int
+	size  int64
+	trend *trend
+	class uint8
+	// valueType is that of chunks, hot and late.
+	valueType model.ValueType
+
 	// floor divides values in time: hot holds all that are later, everything else holds only earlier ones or equal.
 	floor int64
-	hot   []sample
-	late  []sample
+	// chunks hold the older part of the hot page, encoded: a value takes 16 bytes in hot and one or two there.
+	chunks []chunk
+	late   []sample
 	// arena holds the texts of hot and late.
 	arena []byte
-	// logFrom is an LSN before the oldest record whose values are only in memory; valid while hot or late is not empty.
+	// logFrom is an LSN before the oldest record whose values are only in memory; valid while there are such.
 	logFrom model.LSN
 	// since is when the oldest of them came, Unix nanoseconds.
 	since int64
@@ -39,15 +51,59 @@ type series struct {
 	dirty []*sealed
 	// pages, lates and hours are on disk, in the order in which they were written; pages also rise in time.
 	pages, lates, hours []pageRef
-	trend               *trend
 	// sealedLSN is used in recovery: values up to there are in pages.
 	sealedLSN model.LSN
+}
+
+// chunk is an encoded stretch of a hot page of numbers. It never changes.
+type chunk struct {
+	from, to      int64
+	count         int
+	valueType     model.ValueType
+	times, values []byte
+}
+
+// compact encodes hot as a chunk. Its room is used again.
+func (s *series) compact() {
+	n := len(s.hot)
+	times, bits := make([]int64, n), make([]uint64, n)
+	for i, p := range s.hot {
+		times[i], bits[i] = p.at, p.bits
+	}
+	s.chunks = append(s.chunks, encodeChunk(s.valueType, times, bits))
+	s.floor = times[n-1]
+	s.hot = s.hot[:0]
+}
+
+// encodeChunk encodes numbers.
+func encodeChunk(t model.ValueType, times []int64, bits []uint64) chunk {
+	var room [4096]byte
+	b := page.AppendTimes(room[:0], times)
+	k := len(b)
+	if t == model.Float {
+		b = page.AppendFloats(b, bits)
+	} else {
+		b = page.AppendUints(b, bits)
+	}
+	b = bytes.Clone(b)
+	return chunk{
+		from: times[0], to: times[len(times)-1], count: len(times), valueType: t, times: b[:k:k], values: b[k:],
+	}
+}
+
+// decode reads a chunk into d. Chunks are made and read by the same process, so that an error is a broken invariant.
+func (c *chunk) decode(d *decoded) {
+	err := d.decode(&extent.Page{Type: c.valueType, Count: c.count, Times: c.times, Values: c.values})
+	if err != nil {
+		panic(fmt.Sprintf("dbengine: a chunk of a hot page cannot be read: %v", err))
+	}
 }
 
 // sealed is what was detached from a series at one moment.
 type sealed struct {
 	series    *series
 	valueType model.ValueType
+	chunks    []chunk
 	hot, late []sample
 	arena     []byte
 	rows      []hourRow
@@ -84,8 +140,8 @@ func (s *series) empty() bool {
 	return !s.unsealed() && len(s.dirty) == 0 && len(s.pages) == 0 && len(s.lates) == 0 && len(s.hours) == 0
 }
 
-// unsealed reports whether values are in hot or late.
-func (s *series) unsealed() bool { return len(s.hot) > 0 || len(s.late) > 0 }
+// unsealed reports whether values are in chunks, hot or late.
+func (s *series) unsealed() bool { return s.count > 0 }
 
 // search returns where at is or belongs in samples.
 func search(v []sample, at int64) int {
@@ -153,24 +209,32 @@ func (s *series) insert(v *value) {
 		s.late = slices.Insert(s.late, search(s.late, v.at), p)
 	}
 	s.newest = max(s.newest, v.at)
+	s.add(v)
 }
 
-// sizeBytes is what hot and late take in memory.
-func (s *series) sizeBytes() int64 {
-	return int64(16*(len(s.hot)+len(s.late)) + len(s.arena))
+// add counts a value.
+func (s *series) add(v *value) {
+	s.count++
+	s.size += int64(16 + len(v.text))
 }
 
 // detach moves what is unsealed into a sealed. lsn is an LSN up to which the log holds no value of the series that is not
-// in memory by now; values of later records may be in it too.
-func (s *series) detach(lsn model.LSN, now int64) *sealed {
+// in memory by now; values of later records may be in it too. The room of hot is kept if more values are expected soon.
+func (s *series) detach(lsn model.LSN, now int64, keepRoom bool) *sealed {
 	d := &sealed{
-		series: s, valueType: s.valueType, hot: s.hot, late: s.late, arena: s.arena,
-		logFrom: s.logFrom, lsn: lsn, at: now, size: s.sizeBytes(),
+		series: s, valueType: s.valueType, chunks: s.chunks, hot: s.hot, late: s.late, arena: s.arena,
+		logFrom: s.logFrom, lsn: lsn, at: now, size: s.size,
 	}
 	if s.trend != nil {
 		d.rows, d.hour = s.trend.detach()
 	}
-	s.hot, s.late, s.arena = nil, nil, nil
+	s.hot = nil
+	if keepRoom {
+		s.hot = d.hot[:0]
+		d.hot = slices.Clone(d.hot)
+	}
+	s.chunks, s.late, s.arena = nil, nil, nil
+	s.count, s.size = 0, 0
 	s.floor = s.newest
 	s.dirty = append(s.dirty, d)
 	return d

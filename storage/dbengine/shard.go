@@ -1,6 +1,7 @@
 package dbengine
 
 import (
+	"iter"
 	"sync"
 
 	"tidemark/model"
@@ -16,25 +17,77 @@ const (
 type shard struct {
 	mu     sync.Mutex
 	closed bool
-	series map[model.ItemID]*series
+	// runs hold the series by id, a run of neighbours each: a batch usually has neighbours next to one another.
+	runs map[uint64]*run
 	// dirty are the detached pages of its series, oldest first.
 	dirty []*sealed
 	probe probe
 	_     [64]byte // keeps the locks of two shards on different cache lines
 }
 
+// run holds the series of neighbouring ids.
+type run struct {
+	series [shardRun]*series
+	count  int
+}
+
 func shardIndex(id model.ItemID) uint { return uint(id/shardRun) % shardCount }
 
 func (db *DB) shardOf(id model.ItemID) *shard { return &db.shards[shardIndex(id)] }
 
+// find returns the series of an item, nil if there is none; the shard is locked.
+func (sh *shard) find(id model.ItemID) *series {
+	if r := sh.runs[uint64(id/shardRun)]; r != nil {
+		return r.series[id%shardRun]
+	}
+	return nil
+}
+
 // get returns the series of an item, which it makes if need be; the shard is locked.
 func (sh *shard) get(id model.ItemID) *series {
-	s := sh.series[id]
+	return sh.run(id).get(id)
+}
+
+// run returns the run that holds an item's series.
+func (sh *shard) run(id model.ItemID) *run {
+	r := sh.runs[uint64(id/shardRun)]
+	if r == nil {
+		r = &run{}
+		sh.runs[uint64(id/shardRun)] = r
+	}
+	return r
+}
+
+func (r *run) get(id model.ItemID) *series {
+	s := r.series[id%shardRun]
 	if s == nil {
 		s = &series{id: id, floor: minTime, newest: minTime}
-		sh.series[id] = s
+		r.series[id%shardRun] = s
+		r.count++
 	}
 	return s
+}
+
+// all iterates over the series; the shard is locked. The one that is given may be removed.
+func (sh *shard) all() iter.Seq[*series] {
+	return func(yield func(*series) bool) {
+		for _, r := range sh.runs {
+			for _, s := range r.series {
+				if s != nil && !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// remove forgets a series; the shard is locked.
+func (sh *shard) remove(id model.ItemID) {
+	r := sh.runs[uint64(id/shardRun)]
+	r.series[id%shardRun] = nil
+	if r.count--; r.count == 0 {
+		delete(sh.runs, uint64(id/shardRun))
+	}
 }
 
 // lockShards locks the shards in the mask in order.

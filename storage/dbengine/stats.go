@@ -34,17 +34,25 @@ func (db *DB) Stats() storage.Stats {
 			widen(samples[0].at, samples[len(samples)-1].at)
 		}
 	}
+	encoded := func(chunks []chunk) {
+		for i := range chunks {
+			s.Values += uint64(chunks[i].count)
+			widen(chunks[i].from, chunks[i].to)
+		}
+	}
 	for i := range db.shards {
 		sh := &db.shards[i]
 		sh.mu.Lock()
-		for _, x := range sh.series {
+		for x := range sh.all() {
 			if !x.empty() {
 				s.Items++
 			}
+			encoded(x.chunks)
 			memory(x.hot)
 			memory(x.late)
 		}
 		for _, d := range sh.dirty {
+			encoded(d.chunks)
 			memory(d.hot)
 			memory(d.late)
 		}

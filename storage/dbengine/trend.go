@@ -32,12 +32,12 @@ type hourRow struct {
 
 // add counts a value that is the newest of its series.
 func (t *trend) add(at int64, vt model.ValueType, bits uint64) {
-	if hour := storage.HourOf(at); hour != t.current.At || vt != t.valueType {
+	if uint64(at-t.current.At) >= uint64(storage.Hour) || vt != t.valueType {
 		t.finish()
 		if vt != t.valueType {
 			t.valueType, t.hasPrevious = vt, false
 		}
-		t.current = model.Trend{At: hour}
+		t.current = model.Trend{At: storage.HourOf(at)}
 	}
 	if storage.AddToTrend(&t.current, vt, bits, t.previous, t.hasPrevious) {
 		t.previous, t.hasPrevious = bits, true

@@ -76,7 +76,7 @@ func (db *DB) storedRows(id model.ItemID, r model.TimeRange) ([]hourRow, error) 
 		sh.mu.Unlock()
 		return nil, storage.ErrClosed
 	}
-	s := sh.series[id]
+	s := sh.find(id)
 	if s == nil {
 		sh.mu.Unlock()
 		return nil, nil

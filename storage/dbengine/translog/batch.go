@@ -61,8 +61,8 @@ func appendShort(dst []byte, s string) []byte {
 }
 
 func (e *Encoder) appendRows(dst []byte, b *model.Batch, rows []int32) []byte {
-	dst = appendRuns(dst, rows, func(i int32) byte { return byte(b.Types[i]) })
-	dst = appendRuns(dst, rows, func(i int32) byte { return byte(b.Flags[i]) })
+	dst = appendRuns(dst, rows, b.Types)
+	dst = appendRuns(dst, rows, b.Flags)
 	e.column = slices.Grow(e.column[:0], len(rows))[:len(rows)]
 	column := e.column
 	last := uint64(0)
@@ -106,15 +106,15 @@ func zigzag(d uint64) uint64   { return d<<1 ^ uint64(int64(d)>>63) }
 func unzigzag(z uint64) uint64 { return z>>1 ^ -(z & 1) }
 
 // appendRuns appends a column of bytes as runs: their number, then value and length of each.
-func appendRuns(dst []byte, rows []int32, of func(int32) byte) []byte {
+func appendRuns[T ~uint8](dst []byte, rows []int32, column []T) []byte {
 	mark := len(dst)
 	dst = append(dst, 0, 0)
 	runs, start := 0, 0
 	for k := 1; k <= len(rows); k++ {
-		if k < len(rows) && of(rows[k]) == of(rows[start]) {
+		if k < len(rows) && column[rows[k]] == column[rows[start]] {
 			continue
 		}
-		dst = append(dst, of(rows[start]))
+		dst = append(dst, byte(column[rows[start]]))
 		dst = binary.AppendUvarint(dst, uint64(k-start))
 		runs++
 		start = k

@@ -1,0 +1,131 @@
+package dbengine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"tidemark/internal/vfs"
+	"tidemark/model"
+	"tidemark/storage"
+	"tidemark/storage/memory"
+	"tidemark/storage/storagetest"
+)
+
+// TestDB_model does the same random work with the engine and with the reference, and compares flags, times, reads and trends.
+func TestDB_model(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rounds := count(t, "TIDEMARK_MODEL_ROUNDS", 300)
+	for done := 0; done < rounds; done += 30 {
+		seed++
+		if err := modelRun(t, seed, 30); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+func modelRun(t *testing.T, seed uint64, rounds int) error {
+	r := rand.New(rand.NewPCG(seed, 5))
+	o := tinyOptions()
+	o.Classes = []Class{{History: storagetest.Retention}}
+	fsys := vfs.NewMem()
+	db := openTest(t, fsys, o)
+	reference := memory.New(memory.Options{History: storagetest.Retention, Now: storagetest.Now})
+	clock := storagetest.Base
+	for round := range rounds {
+		b := randomBatch(r, &clock)
+		c := cloneBatch(b)
+		if err := appendAll(db, b); err != nil {
+			return err
+		}
+		if _, err := reference.Append(context.Background(), c); err != nil {
+			return err
+		}
+		if !slices.Equal(b.Flags, c.Flags) || !slices.Equal(b.At, c.At) {
+			for i := range b.Flags {
+				if b.Flags[i] != c.Flags[i] || b.At[i] != c.At[i] {
+					return fmt.Errorf("round %d row %d (item %d %v): flags %b at %d, expected %b at %d", round, i,
+						b.Items[i], b.Types[i], b.Flags[i], b.At[i]-storagetest.Base, c.Flags[i], c.At[i]-storagetest.Base)
+				}
+			}
+		}
+		switch r.IntN(6) {
+		case 0:
+			if err := db.Flush(context.Background()); err != nil {
+				return err
+			}
+		case 1:
+			if err := db.Close(); err != nil {
+				return err
+			}
+			db = openTest(t, fsys, o)
+		}
+		q := randomQuery(r, clock)
+		got, want := storagetest.Collect(t, db, q), storagetest.Collect(t, reference, q)
+		if !slices.Equal(got, want) {
+			storagetest.Compare(t, got, want)
+			return fmt.Errorf("round %d: query %+v", round, q)
+		}
+		if round%5 == 4 {
+			if err := compareTrends(db, reference); err != nil {
+				return fmt.Errorf("round %d: %w", round, err)
+			}
+			if a, b := db.Stats(), reference.Stats(); a.Values != b.Values {
+				return fmt.Errorf("round %d: %d values counted, expected %d", round, a.Values, b.Values)
+			}
+		}
+	}
+	return db.Close()
+}
+
+func cloneBatch(b *model.Batch) *model.Batch {
+	return &model.Batch{
+		Items: slices.Clone(b.Items), At: slices.Clone(b.At), Types: slices.Clone(b.Types), Bits: slices.Clone(b.Bits),
+		Flags: slices.Clone(b.Flags), Arena: slices.Clone(b.Arena), ArrivedAt: b.ArrivedAt,
+	}
+}
+
+// randomBatch has few distinct instants and values, so that duplicates and taken instants are common.
+func randomBatch(r *rand.Rand, clock *int64) *model.Batch {
+	b := &model.Batch{ArrivedAt: *clock}
+	*clock += int64(r.IntN(600)) * int64(time.Second)
+	for range r.IntN(60) {
+		at := *clock - int64(r.IntN(20))*int64(time.Second)
+		switch r.IntN(20) {
+		case 0:
+			at -= int64(r.IntN(7200)) * int64(time.Second)
+		case 1:
+			at -= int64(40*24) * int64(time.Hour)
+		}
+		switch item := crashItems[r.IntN(len(crashItems))]; item {
+		case 1, 2:
+			b.AppendUint(item, at, uint64(r.IntN(4))<<uint(r.IntN(64)))
+		case 200, 201:
+			b.AppendString(item, at, model.Text, fmt.Sprint("text ", r.IntN(4)))
+		default:
+			v := float64(r.IntN(5)) / 4
+			if r.IntN(10) == 0 {
+				v = math.NaN()
+			}
+			b.AppendFloat(item, at, v)
+		}
+	}
+	return b
+}
+
+func randomQuery(r *rand.Rand, clock int64) storage.Query {
+	q := storagetest.All(crashItems...)
+	if r.IntN(2) == 0 {
+		q.Range.From = clock - int64(r.IntN(10_000))*int64(time.Second)
+		q.Range.To = q.Range.From + int64(r.IntN(5_000))*int64(time.Second)
+	}
+	if r.IntN(2) == 0 {
+		q.Newest = 1 + r.IntN(40)
+	}
+	return q
+}
