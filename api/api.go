@@ -130,12 +130,26 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	watched := &statusWriter{ResponseWriter: w}
 	defer h.recover(watched, r)
 	setHeaders(w.Header())
+	// A deadline stays on a connection that is used again, so every request sets its own.
+	setDeadlines(w, h.options.Timeout+writeGrace)
 	if err := h.options.Guard.Check(r); err != nil {
 		h.refused.Inc()
 		WriteError(watched, err)
 		return
 	}
 	h.mux.ServeHTTP(watched, r)
+}
+
+// setDeadlines bounds reading a request and writing its answer; zero lifts the bounds. Writers in tests have no
+// deadlines; then only contexts bound a request.
+func setDeadlines(w http.ResponseWriter, timeout time.Duration) {
+	var deadline time.Time
+	if timeout > 0 {
+		deadline = time.Now().Add(timeout)
+	}
+	controller := http.NewResponseController(w)
+	_ = controller.SetWriteDeadline(deadline)
+	_ = controller.SetReadDeadline(deadline)
 }
 
 // recover turns a panic of a handler into a 500; if the answer has begun, the connection is cut so that nobody takes
@@ -190,6 +204,7 @@ func (h *handler) serve(r Route) http.Handler {
 		req.Body = http.MaxBytesReader(w, req.Body, r.MaxBodyBytes)
 		w.Header().Set("Cache-Control", "no-store")
 		if r.Streaming {
+			setDeadlines(w, 0)
 			r.Handler.ServeHTTP(w, req)
 			return
 		}
@@ -216,11 +231,7 @@ func (h *handler) limited(w http.ResponseWriter, req *http.Request, r Route) boo
 	defer func() { <-h.inFlight }()
 	ctx, cancel := context.WithTimeout(req.Context(), r.Timeout)
 	defer cancel()
-	// Servers in tests may not have deadlines; then only the context bounds the request.
-	deadline := time.Now().Add(r.Timeout + writeGrace)
-	controller := http.NewResponseController(w)
-	_ = controller.SetWriteDeadline(deadline)
-	_ = controller.SetReadDeadline(deadline)
+	setDeadlines(w, r.Timeout+writeGrace)
 	compressed(r.Handler).ServeHTTP(w, req.WithContext(ctx))
 	return true
 }

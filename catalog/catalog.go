@@ -86,6 +86,9 @@ func Open(ctx context.Context, fsys vfs.FS, dir string, options Options) (*Catal
 		return nil, fmt.Errorf("open catalog %s: %w", dir, err)
 	}
 	c.log = l
+	if options.Metrics != nil {
+		options.Metrics.NewGauge("tidemark_catalog_log_bytes", func() float64 { return float64(l.sizeBytes.Load()) })
+	}
 	c.nextID = max(c.nextID, c.limitID)
 	if state.torn || state.damaged {
 		c.nextID += idSkip
@@ -121,14 +124,6 @@ func (c *Catalog) measure(set *metrics.Set) {
 		c.mu.RLock()
 		defer c.mu.RUnlock()
 		return float64(len(c.index.byID))
-	})
-	set.NewGauge("tidemark_catalog_log_bytes", func() float64 {
-		c.writer.Lock()
-		defer c.writer.Unlock()
-		if c.log == nil {
-			return 0
-		}
-		return float64(c.log.size)
 	})
 }
 

@@ -45,8 +45,10 @@ func TestDeclare_survivesReopen(t *testing.T) {
 	fsys := newFS(t)
 	c := open(t, fsys, Options{})
 	want := declare(t, c, 7,
-		Declaration{Key: "net.if.in[eth0]", Name: "In", Units: "B", Help: "bytes", ValueType: model.Uint, Interval: time.Second,
-			Labels: model.Labels{{Name: "type", Value: "counter"}, {Name: "{#IFNAME}", Value: "eth0"}}},
+		Declaration{
+			Key: "net.if.in[eth0]", Name: "In", Units: "B", Help: "bytes", ValueType: model.Uint, Interval: time.Second,
+			Labels: model.Labels{{Name: "type", Value: "counter"}, {Name: "{#IFNAME}", Value: "eth0"}},
+		},
 		Declaration{Key: "system.uname", ValueType: model.Text},
 	)
 	if want[0].ID == 0 || want[1].ID == 0 || want[0].ID == want[1].ID {
@@ -65,8 +67,13 @@ func TestDeclare_survivesReopen(t *testing.T) {
 			t.Errorf("key %s: got %+v", e.Key, got)
 		}
 	}
-	labels := model.Labels{{Name: "__name__", Value: "net_if_in"}, {Name: "host", Value: "host7"}, {Name: "ifname", Value: "eth0"},
-		{Name: "key", Value: "net.if.in[eth0]"}, {Name: "type", Value: "counter"}}
+	labels := model.Labels{
+		{Name: "__name__", Value: "net_if_in"},
+		{Name: "host", Value: "host7"},
+		{Name: "ifname", Value: "eth0"},
+		{Name: "key", Value: "net.if.in[eth0]"},
+		{Name: "type", Value: "counter"},
+	}
 	if got := c.Labels(want[0].ID); !reflect.DeepEqual(got, labels) {
 		t.Errorf("labels %v, want %v", got, labels)
 	}

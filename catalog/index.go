@@ -81,7 +81,7 @@ func newIndex() *index {
 		hosts:  make(map[model.HostID]*host),
 		byName: make(map[string]*host), postings: make(map[uint32]map[uint32][]uint32),
 	}
-	x.metricName = x.symbols.acquire("__name__")
+	x.metricName = x.symbols.acquire(metricNameLabel)
 	x.hostName = x.symbols.acquire("host")
 	x.keyName = x.symbols.acquire("key")
 	return x

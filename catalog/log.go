@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"tidemark/internal/vfs"
 )
@@ -56,6 +57,8 @@ type log struct {
 	number  uint64
 	size    int64
 	records int
+	// sizeBytes is size for the metrics, which must not wait for a write.
+	sizeBytes atomic.Int64
 	// failed is set by a write or sync that did not succeed: the end of the file is unknown from then on.
 	failed bool
 	closed bool
@@ -279,6 +282,7 @@ func (l *log) replay(number uint64, content []byte, state *logState, apply func(
 		}
 	}
 	l.file, l.number, l.size, l.records = file, number, end, records
+	l.sizeBytes.Store(end)
 	return nil
 }
 
@@ -317,6 +321,7 @@ func (l *log) append(payloads [][]byte) error {
 		return fmt.Errorf("sync %s: %w", l.name(l.number), err)
 	}
 	l.size += int64(len(b))
+	l.sizeBytes.Store(l.size)
 	l.records += len(payloads)
 	return nil
 }
@@ -352,6 +357,7 @@ func (l *log) rewrite(fill func(emit func([]byte) error) error) error {
 	}
 	old, oldNumber := l.file, l.number
 	l.file, l.number, l.size, l.records, l.failed = file, number, w.written, w.records, true
+	l.sizeBytes.Store(l.size)
 	if err := l.fsys.SyncDir(l.dir); err != nil {
 		return fmt.Errorf("sync %s: %w", l.dir, err)
 	}

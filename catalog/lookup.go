@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prometheus/prometheus/model/labels"
-
 	"tidemark/model"
 )
 
@@ -124,12 +122,15 @@ func (c *Catalog) Labels(id model.ItemID) model.Labels {
 	return c.index.allLabels(c.index.at(i))
 }
 
+// metricNameLabel is the label under which PromQL knows a metric's name.
+const metricNameLabel = "__name__"
+
 func (x *index) allLabels(e *entry) model.Labels {
 	s := x.symbols.text
 	own := x.sets.text[e.set]
 	ls := make(model.Labels, 0, 3+len(own)/8)
 	ls = append(ls,
-		model.Label{Name: labels.MetricName, Value: s[e.metric]},
+		model.Label{Name: metricNameLabel, Value: s[e.metric]},
 		model.Label{Name: "host", Value: s[e.hostName]},
 		model.Label{Name: "key", Value: s[e.key]})
 	for ; own != ""; own = own[8:] {

@@ -63,7 +63,7 @@ func TestMatch_againstOracle(t *testing.T) {
 			c.index.sweep()
 			c.mu.Unlock()
 		}
-		for range 200 {
+		for range 60 {
 			ms := make([]*labels.Matcher, r.IntN(4))
 			for i := range ms {
 				ms[i] = matchers[r.IntN(len(matchers))]

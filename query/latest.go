@@ -145,14 +145,21 @@ func (s *latestState) complete() bool {
 
 func (s *latestState) cut() bool { return s.extra != nil && (s.extra.lastCut || s.extra.previousCut) }
 
-// Forget drops items that are gone.
-func (l *Latest) Forget(ids []model.ItemID) {
-	for _, id := range ids {
-		s := l.shard(id)
+// Sweep drops what is kept of items that do not exist any more and returns how many they were. The server calls it
+// now and then; exists must not ask Latest.
+func (l *Latest) Sweep(exists func(model.ItemID) bool) (dropped int) {
+	for i := range l.shards {
+		s := &l.shards[i]
 		s.mu.Lock()
-		delete(s.items, id)
+		for id := range s.items {
+			if !exists(id) {
+				delete(s.items, id)
+				dropped++
+			}
+		}
 		s.mu.Unlock()
 	}
+	return dropped
 }
 
 // LastAt returns the time of an item's newest value since the start, Unix nanoseconds; zero when none came yet. It does

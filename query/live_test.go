@@ -68,8 +68,7 @@ func TestLatest_ordersAndSeeds(t *testing.T) {
 	if l.LastAt(id) != 40 {
 		t.Errorf("last at %d", l.LastAt(id))
 	}
-	l.Forget([]model.ItemID{id})
-	if l.LastAt(id) != 0 {
+	if n := l.Sweep(func(other model.ItemID) bool { return other != id }); n != 1 || l.LastAt(id) != 0 {
 		t.Error("the item is not forgotten")
 	}
 }

@@ -77,8 +77,10 @@ func (a *API) Routes() []api.Route {
 		doc := &api.Doc{Summary: summary, Params: params, Answer: map[string]any{}}
 		routes = append(routes, api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, Handler: handler, Doc: doc})
 		if post {
-			routes = append(routes, api.Route{Method: http.MethodPost, Pattern: pattern, Permission: api.View, Handler: handler,
-				Doc: &api.Doc{Summary: summary, Answer: map[string]any{}, BodyTypes: []string{"application/x-www-form-urlencoded"}}})
+			routes = append(routes, api.Route{
+				Method: http.MethodPost, Pattern: pattern, Permission: api.View, Handler: handler,
+				Doc: &api.Doc{Summary: summary, Answer: map[string]any{}, BodyTypes: []string{"application/x-www-form-urlencoded"}},
+			})
 		}
 	}
 	text := func(name, about string) api.Param { return api.Param{Name: name, Type: "string", About: about} }

@@ -66,8 +66,10 @@ func newFakeServer(t testing.TB, series int) *fakeServer {
 	for host := range 2 {
 		decls := []catalog.Declaration{
 			{Key: "system.cpu.util", Name: "CPU", Units: "%", Interval: time.Second},
-			{Key: "net.if.in[eth0]", Help: "Bytes <received>.", Units: "B", ValueType: model.Uint, Interval: time.Second,
-				Labels: model.Labels{{Name: "type", Value: "counter"}, {Name: "{#IFNAME}", Value: "eth0"}}},
+			{
+				Key: "net.if.in[eth0]", Help: "Bytes <received>.", Units: "B", ValueType: model.Uint, Interval: time.Second,
+				Labels: model.Labels{{Name: "type", Value: "counter"}, {Name: "{#IFNAME}", Value: "eth0"}},
+			},
 			{Key: "system.uname", ValueType: model.Text},
 		}
 		for i := range series {
@@ -97,8 +99,10 @@ func newFakeServer(t testing.TB, series int) *fakeServer {
 			{ID: 2, HostID: 2, Name: "Disk", Severity: model.Warning, Enabled: true},
 			{ID: 3, HostID: 2, Name: "Off"},
 		},
-		problems: []model.Problem{{Event: model.Event{ID: 9, TriggerID: 1, HostID: 1, At: start * 1e9, Severity: model.High, Name: "Load", OpData: "3",
-			Tags: []model.Tag{{Name: "scope", Value: "performance"}, {Name: "host", Value: "x"}}}}},
+		problems: []model.Problem{{Event: model.Event{
+			ID: 9, TriggerID: 1, HostID: 1, At: start * 1e9, Severity: model.High, Name: "Load", OpData: "3",
+			Tags: []model.Tag{{Name: "scope", Value: "performance"}, {Name: "host", Value: "x"}},
+		}}},
 	}
 	querier := query.New(engine, c, query.Options{Now: now})
 	f.api = New(Options{
@@ -138,27 +142,39 @@ func TestAnswers(t *testing.T) {
 		form url.Values
 		want string
 	}{
-		{"/api/v1/query", values("query", `timestamp(system_cpu_util{host="db1"})`),
-			`{"resultType":"vector","result":[{"metric":{"host":"db1","key":"system.cpu.util"},"value":[1790000060,"1790000059.123"]}]}`},
-		{"/api/v1/query", values("query", `system_cpu_util{host="db1"}`, "time", "1790000030.5"),
-			`{"resultType":"vector","result":[{"metric":{"__name__":"system_cpu_util","host":"db1","key":"system.cpu.util"},"value":[1790000030.500,"7.5"]}]}`},
+		{
+			"/api/v1/query", values("query", `timestamp(system_cpu_util{host="db1"})`),
+			`{"resultType":"vector","result":[{"metric":{"host":"db1","key":"system.cpu.util"},"value":[1790000060,"1790000059.123"]}]}`,
+		},
+		{
+			"/api/v1/query", values("query", `system_cpu_util{host="db1"}`, "time", "1790000030.5"),
+			`{"resultType":"vector","result":[{"metric":{"__name__":"system_cpu_util","host":"db1","key":"system.cpu.util"},"value":[1790000030.500,"7.5"]}]}`,
+		},
 		{"/api/v1/query", values("query", `sum(rate(net_if_in[30s]))`), `{"resultType":"vector","result":[{"metric":{},"value":[1790000060,"2000"]}]}`},
 		{"/api/v1/query", values("query", "1/0", "time", "-1.25"), `{"resultType":"scalar","result":[-1.250,"+Inf"]}`},
 		{"/api/v1/query", values("query", `"a<b"`, "time", "2026-09-21T16:53:20Z"), `{"resultType":"string","result":[1790009600,"a\u003cb"]}`},
-		{"/api/v1/query", values("query", `net_if_in{host="db2"}[2s]`),
-			`{"resultType":"matrix","result":[{"metric":{"__name__":"net_if_in","host":"db2","ifname":"eth0","key":"net.if.in[eth0]","type":"counter"},"values":[[1790000058.123,"58000"],[1790000059.123,"59000"]]}]}`},
+		{
+			"/api/v1/query", values("query", `net_if_in{host="db2"}[2s]`),
+			`{"resultType":"matrix","result":[{"metric":{"__name__":"net_if_in","host":"db2","ifname":"eth0","key":"net.if.in[eth0]","type":"counter"},"values":[[1790000058.123,"58000"],[1790000059.123,"59000"]]}]}`,
+		},
 		{"/api/v1/query", values("query", "nothing"), `{"resultType":"vector","result":[]}`},
-		{"/api/v1/query_range", values("query", `sum by (host) (system_cpu_util)`, "start", "1790000010", "end", "1790000020", "step", "5s"),
-			`{"resultType":"matrix","result":[{"metric":{"host":"db1"},"values":[[1790000010,"2.25"],[1790000015,"3.5"],[1790000020,"4.75"]]},{"metric":{"host":"db2"},"values":[[1790000010,"2.25"],[1790000015,"3.5"],[1790000020,"4.75"]]}]}`},
-		{"/api/v1/query_range", values("query", "vector(0)/0", "start", "0", "end", "1", "step", "1"),
-			`{"resultType":"matrix","result":[{"metric":{},"values":[[0,"NaN"],[1,"NaN"]]}]}`},
+		{
+			"/api/v1/query_range", values("query", `sum by (host) (system_cpu_util)`, "start", "1790000010", "end", "1790000020", "step", "5s"),
+			`{"resultType":"matrix","result":[{"metric":{"host":"db1"},"values":[[1790000010,"2.25"],[1790000015,"3.5"],[1790000020,"4.75"]]},{"metric":{"host":"db2"},"values":[[1790000010,"2.25"],[1790000015,"3.5"],[1790000020,"4.75"]]}]}`,
+		},
+		{
+			"/api/v1/query_range", values("query", "vector(0)/0", "start", "0", "end", "1", "step", "1"),
+			`{"resultType":"matrix","result":[{"metric":{},"values":[[0,"NaN"],[1,"NaN"]]}]}`,
+		},
 		{"/api/v1/labels", nil, `["__name__","host","ifname","key","type"]`},
 		{"/api/v1/labels", values("match[]", "system_cpu_util"), `["__name__","host","key"]`},
 		{"/api/v1/label/__name__/values", nil, `["net_if_in","system_cpu_util"]`},
 		{"/api/v1/label/host/values", values("match[]", `{host=~"db1|db9"}`, "match[]", "nothing"), `["db1"]`},
 		{"/api/v1/label/U__a_2e_b/values", nil, `[]`},
-		{"/api/v1/series", values("match[]", `net_if_in{host="db1"}`, "match[]", `{host="db1",type="counter"}`),
-			`[{"__name__":"net_if_in","host":"db1","ifname":"eth0","key":"net.if.in[eth0]","type":"counter"}]`},
+		{
+			"/api/v1/series", values("match[]", `net_if_in{host="db1"}`, "match[]", `{host="db1",type="counter"}`),
+			`[{"__name__":"net_if_in","host":"db1","ifname":"eth0","key":"net.if.in[eth0]","type":"counter"}]`,
+		},
 		{"/api/v1/metadata", nil, `{"net_if_in":[{"type":"counter","help":"Bytes \u003creceived\u003e.","unit":"B"}],"system_cpu_util":[{"type":"unknown","help":"CPU","unit":"%"}]}`},
 		{"/api/v1/metadata", values("metric", "absent"), `{}`},
 		{"/api/v1/query_exemplars", values("query", "up", "start", "1", "end", "2"), `[]`},

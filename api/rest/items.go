@@ -55,24 +55,20 @@ func (a *API) formatItem(e *model.Entry, v *query.LastValues, configuration Conf
 
 func (a *API) listItems(r *http.Request) (any, error) {
 	p := readParams(r)
-	filter := catalog.Filter{Host: p.host(), Text: p.text("search"), Limit: p.limit(), After: model.ItemID(p.cursorID("item"))}
+	limit := p.limit()
+	filter := catalog.Filter{Host: p.host(), Text: p.text("search"), Limit: limit + 1, After: model.ItemID(p.cursorID("item"))}
 	if p.err != nil {
 		return nil, p.err
 	}
 	entries, total := a.options.Catalog.Search(filter)
-	items, err := a.formatItems(r.Context(), entries)
-	if err != nil {
-		return nil, err
+	list := ItemList{Total: total}
+	if len(entries) > limit {
+		entries = entries[:limit]
+		list.Next = encodeCursor("item", formatID(entries[limit-1].ID))
 	}
-	list := ItemList{Items: items, Total: total}
-	if len(entries) == filter.Limit {
-		last := entries[len(entries)-1].ID
-		filter.After, filter.Limit = last, 1
-		if more, _ := a.options.Catalog.Search(filter); len(more) > 0 {
-			list.Next = encodeCursor("item", formatID(last))
-		}
-	}
-	return list, nil
+	var err error
+	list.Items, err = a.formatItems(r.Context(), entries)
+	return list, err
 }
 
 // entry finds an item by the text of its id.

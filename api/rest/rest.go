@@ -165,22 +165,26 @@ func (a *API) Routes() []api.Route {
 		view("/api/values", a.listValues, api.Doc{
 			Summary: "Every stored value of one item, exactly as stored.", Answer: ValueList{},
 			Params: []api.Param{
-				{Name: "item", Type: "string", About: "Id of the item.", Required: true}, paramFrom, paramTo, paramLimit, paramCursor,
+				{Name: "item", Type: "string", About: "Id of the item.", Required: true},
+				paramFrom, paramTo, paramLimit, paramCursor,
 				{Name: "order", Type: "string", About: "asc (oldest first, the default) or desc."},
 			},
 		}),
 		view("/api/chart", a.getChart, api.Doc{
 			Summary: "Columns for drawing: every value, or average, least and largest per step.", Answer: Chart{},
 			Params: []api.Param{
-				{Name: "items", Type: "string", About: "Ids with commas between, at most 200.", Required: true}, paramFrom, paramTo,
+				{Name: "items", Type: "string", About: "Ids with commas between, at most 200.", Required: true},
+				paramFrom, paramTo,
 				{Name: "points", Type: "integer", About: "Points per series, 1 to 4,000; 500 if not given."},
 			},
 		}),
 		view("/api/problems", a.listProblems, api.Doc{
 			Summary: "Problems, the newest first.", Answer: ProblemList{},
 			Params: []api.Param{
-				{Name: "open", Type: "boolean", About: "true for those that are not over."}, host,
-				{Name: "severity", Type: "string", About: "Names of severities with commas between."}, paramSearch, paramFrom, paramTo, paramLimit, paramCursor,
+				{Name: "open", Type: "boolean", About: "true for those that are not over."},
+				host,
+				{Name: "severity", Type: "string", About: "Names of severities with commas between."},
+				paramSearch, paramFrom, paramTo, paramLimit, paramCursor,
 			},
 		}),
 		view("/api/triggers", a.listTriggers, api.Doc{
@@ -196,7 +200,8 @@ func (a *API) Routes() []api.Route {
 				Summary:    "Server-sent events: values, problems, overview.",
 				AnswerType: "text/event-stream",
 				Params: []api.Param{
-					{Name: "items", Type: "string", About: "Ids with commas between, at most 2,000."}, {Name: "host", Type: "string", About: "Id of a host, for all its items."},
+					{Name: "items", Type: "string", About: "Ids with commas between, at most 2,000."},
+					{Name: "host", Type: "string", About: "Id of a host, for all its items."},
 					{Name: "overview", Type: "string", About: "1 for the overview every second."},
 				},
 			},

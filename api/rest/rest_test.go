@@ -127,8 +127,10 @@ func newFakeServer(t testing.TB) *fakeServer {
 	t.Cleanup(func() { _ = c.Close() })
 	f := &fakeServer{catalog: c, engine: memory.New(memory.Options{Now: func() int64 { return testNow.UnixNano() }}), items: map[model.ItemID]*model.Item{}}
 	f.hosts = []*model.Host{
-		{ID: 1, Host: "db1", Name: "Database 1", Enabled: true, Groups: []string{"Databases", "Linux"}, Templates: []model.TemplateID{5},
-			Tags: []model.Tag{{Name: "env", Value: "prod"}}, Metadata: "Linux", Macros: []model.Macro{{Name: "{$A}", Value: "1"}, {Name: "{$PASSWORD}", Value: "secret", Secret: true}}},
+		{
+			ID: 1, Host: "db1", Name: "Database 1", Enabled: true, Groups: []string{"Databases", "Linux"}, Templates: []model.TemplateID{5},
+			Tags: []model.Tag{{Name: "env", Value: "prod"}}, Metadata: "Linux", Macros: []model.Macro{{Name: "{$A}", Value: "1"}, {Name: "{$PASSWORD}", Value: "secret", Secret: true}},
+		},
 		{ID: 2, Host: "web1", Enabled: true, Groups: []string{"Web"}},
 		{ID: 3, Host: "old", Enabled: false},
 	}
@@ -140,8 +142,10 @@ func newFakeServer(t testing.TB) *fakeServer {
 	at := testNow.UnixNano()
 	f.problems = []model.Problem{
 		{Event: model.Event{ID: 100, TriggerID: 2, HostID: 1, At: at - 7200e9, Problem: true, Severity: model.Warning, Name: "Uptime < 10m"}, RecoveredAt: at - 3600e9},
-		{Event: model.Event{ID: 101, TriggerID: 1, HostID: 1, At: at - 60e9, Problem: true, Severity: model.High, Name: "Load is high", OpData: "12.5",
-			Tags: []model.Tag{{Name: "scope", Value: "performance"}}}, Acknowledged: true},
+		{Event: model.Event{
+			ID: 101, TriggerID: 1, HostID: 1, At: at - 60e9, Problem: true, Severity: model.High, Name: "Load is high", OpData: "12.5",
+			Tags: []model.Tag{{Name: "scope", Value: "performance"}},
+		}, Acknowledged: true},
 	}
 	f.fill(t, at)
 	querier := query.New(f.engine, c, query.Options{Now: func() time.Time { return testNow }})
@@ -172,9 +176,11 @@ func (f *fakeServer) fill(t testing.TB, at int64) {
 		f.items[id] = &item
 		change.Upserts = append(change.Upserts, item)
 	}
-	add(10, "system.cpu.load[all,avg1]", model.Float, model.Item{Name: "Load", Interval: time.Second, Tags: []model.Tag{{Name: "component", Value: "cpu"}},
+	add(10, "system.cpu.load[all,avg1]", model.Float, model.Item{
+		Name: "Load", Interval: time.Second, Tags: []model.Tag{{Name: "component", Value: "cpu"}},
 		Description: "Mean number of runnable processes.", History: 7 * 24 * time.Hour, Trends: 365 * 24 * time.Hour,
-		Steps: []model.Step{{Type: model.StepMultiplier, Params: []string{"0.5"}}}})
+		Steps: []model.Step{{Type: model.StepMultiplier, Params: []string{"0.5"}}},
+	})
 	add(11, "net.if.in[eth0]", model.Uint, model.Item{Name: "In", Units: "B", Interval: time.Second, Labels: model.Labels{{Name: "type", Value: "counter"}}})
 	add(12, "system.uname", model.Text, model.Item{Name: "Name"})
 	add(13, "log[/var/log/x]", model.LogEntry, model.Item{Name: "Log"})

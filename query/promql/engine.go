@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	commonmodel "github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -142,7 +143,7 @@ func (e *Engine) dropCounterHints(result *promql.Result) {
 			continue
 		}
 		matchers := []*labels.Matcher{
-			labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, name),
+			labels.MustNewMatcher(labels.MatchEqual, commonmodel.MetricNameLabel, name),
 			labels.MustNewMatcher(labels.MatchEqual, "type", "counter"),
 		}
 		if len(e.querier.Catalog().Match(matchers...)) > 0 {

@@ -229,8 +229,13 @@ func TestLookback_followsInterval(t *testing.T) {
 		at   float64
 		want bool
 	}{
-		{"fast", 999.999, false}, {"fast", 1000, true}, {"fast", 1299.999, true}, {"fast", 1300, false},
-		{"slow", 1000, true}, {"slow", 8199.999, true}, {"slow", 8200, false},
+		{"fast", 999.999, false},
+		{"fast", 1000, true},
+		{"fast", 1299.999, true},
+		{"fast", 1300, false},
+		{"slow", 1000, true},
+		{"slow", 8199.999, true},
+		{"slow", 8200, false},
 	} {
 		if got := instant(t, e, c.text, c.at) != ""; got != c.want {
 			t.Errorf("%s at %v: present %v, want %v", c.text, c.at, got, c.want)
