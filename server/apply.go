@@ -36,7 +36,6 @@ func (s *Server) applyConfiguration(ctx context.Context, c *confcache.Changes) e
 	}
 	if s.preproc != nil {
 		s.preproc.Forget(c.DeletedItems)
-		s.latest.Forget(c.DeletedItems)
 	}
 	return s.applyTriggers(ctx, c)
 }
@@ -101,7 +100,7 @@ func (s *Server) defineDeclared(ctx context.Context) error {
 func (s *Server) ExpireItems(ctx context.Context, now int64) (int, error) {
 	ids, err := s.catalog.Expire(ctx, now, s.latest.LastAt)
 	s.definitions.forget(ids)
-	s.latest.Forget(ids)
+	s.latest.Sweep(func(id model.ItemID) bool { _, ok := s.catalog.Item(id); return ok })
 	return len(ids), err
 }
 

@@ -204,8 +204,13 @@ func (s *Server) replay(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("evaluate the values since the last stop: %w", err)
 	}
-	if values > 0 {
-		s.logger.Info("values evaluated that came before the last stop", "values", values)
+	if values == 0 {
+		return nil
+	}
+	s.logger.Info("values evaluated that came before the last stop", "values", values)
+	// Written at once, so that one crash after another does not make each start longer.
+	if err := s.events.Flush(ctx); err != nil {
+		return fmt.Errorf("record the evaluation of earlier values: %w", err)
 	}
 	return nil
 }
