@@ -296,3 +296,12 @@ func (s *server) values(host, key string) []value {
 		query.Set("cursor", page.Next)
 	}
 }
+
+// number returns the shortest text of the float that text is, as the REST API gives it.
+func number(text []byte) string {
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return string(text)
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
