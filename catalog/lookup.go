@@ -100,6 +100,17 @@ func (c *Catalog) Len() int {
 	return len(c.index.byID)
 }
 
+// Each calls fn for every item, in no order. The catalog waits meanwhile, so fn must be quick and must not call it.
+func (c *Catalog) Each(fn func(model.Entry)) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for i := range c.index.count {
+		if e := c.index.at(i); !e.dead {
+			fn(c.index.view(e))
+		}
+	}
+}
+
 // OwnLabels returns an item's labels without name, host and key; nil for an unknown item.
 func (c *Catalog) OwnLabels(id model.ItemID) model.Labels {
 	c.mu.RLock()

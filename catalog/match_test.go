@@ -167,6 +167,11 @@ func TestSearch(t *testing.T) {
 	if _, total = c.Search(Filter{Host: 1, Limit: 10}); total != 3 {
 		t.Errorf("host 1 has %d", total)
 	}
+	n := 0
+	c.Each(func(e model.Entry) { n++ })
+	if n != 4 {
+		t.Errorf("Each gave %d items", n)
+	}
 	if _, total = c.Search(Filter{Text: "HOST2", Limit: 10}); total != 1 {
 		t.Errorf("search by host: %d", total)
 	}
