@@ -27,6 +27,12 @@ type node struct {
 	ref   expr.Ref
 }
 
+// hostNodes are the nodes of one host, which share its name.
+type hostNodes struct {
+	name  string
+	nodes map[*node]struct{}
+}
+
 // trigger is a definition with its state.
 type trigger struct {
 	// What every evaluation needs comes first, in one cache line.
@@ -209,14 +215,15 @@ func (e *Evaluator) node(ref expr.Ref) *node {
 		return n
 	}
 	ref.Key = strings.Clone(ref.Key)
-	if others := e.hosts[ref.Host]; len(others) > 0 {
-		ref.Host = others[0].ref.Host
-	} else {
-		ref.Host = strings.Clone(ref.Host)
+	host := e.hosts[ref.Host]
+	if host == nil {
+		host = &hostNodes{name: strings.Clone(ref.Host), nodes: make(map[*node]struct{})}
+		e.hosts[host.name] = host
 	}
+	ref.Host = host.name
 	n := &node{ref: ref}
 	e.nodes[ref] = n
-	e.hosts[ref.Host] = append(e.hosts[ref.Host], n)
+	host.nodes[n] = struct{}{}
 	if id, kind, ok := e.items.ItemByKey(ref.Host, ref.Key); ok {
 		e.bind(n, id, kind)
 	}
@@ -293,12 +300,11 @@ func (e *Evaluator) forget(n *node) {
 	if n.id != 0 {
 		e.byItem.Set(n.id, nil)
 	}
-	others := slices.DeleteFunc(e.hosts[n.ref.Host], func(other *node) bool { return other == n })
-	if len(others) == 0 {
-		delete(e.hosts, n.ref.Host)
-		return
+	host := e.hosts[n.ref.Host]
+	delete(host.nodes, n)
+	if len(host.nodes) == 0 {
+		delete(e.hosts, host.name)
 	}
-	e.hosts[n.ref.Host] = others
 }
 
 // checkDefinition makes a trigger unknown that cannot be evaluated, and takes back an earlier such verdict.
@@ -329,7 +335,11 @@ func (e *Evaluator) ItemsChanged(ctx context.Context, host string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.changes = e.changes[:0]
-	for _, n := range e.hosts[host] {
+	known := e.hosts[host]
+	if known == nil {
+		return nil
+	}
+	for n := range known.nodes {
 		id, kind, ok := e.items.ItemByKey(n.ref.Host, n.ref.Key)
 		if !ok {
 			id = 0

@@ -91,7 +91,7 @@ type Evaluator struct {
 	triggers  map[model.TriggerID]*trigger
 	// nodes are the items that triggers name, by name, by host, and those that exist by id.
 	nodes    map[expr.Ref]*node
-	hosts    map[string][]*node
+	hosts    map[string]*hostNodes
 	byItem   idtable.Table[model.ItemID, node]
 	programs expr.Interner
 	// states are those of triggers that are not there (yet).
@@ -118,7 +118,7 @@ type Evaluator struct {
 func New(o Options) *Evaluator {
 	e := &Evaluator{
 		values: o.Values, events: o.Events, items: o.Items, now: o.Now, logger: o.Logger, zone: o.Zone, evaluated: o.Evaluated,
-		triggers: make(map[model.TriggerID]*trigger), nodes: make(map[expr.Ref]*node), hosts: make(map[string][]*node),
+		triggers: make(map[model.TriggerID]*trigger), nodes: make(map[expr.Ref]*node), hosts: make(map[string]*hostNodes),
 		states:     make(map[model.TriggerID]model.TriggerState, len(o.States)),
 		dependents: make(map[model.TriggerID]int), shareSize: shareSize,
 	}

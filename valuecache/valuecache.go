@@ -26,7 +26,7 @@ import (
 const MaxValues = 1 << 18
 
 // DefaultMaxBytes is the memory limit when Options give none.
-const DefaultMaxBytes = 256 << 20
+const DefaultMaxBytes = 512 << 20
 
 // maxBack is how far before an item's newest value an evaluation may still cause a read of the history.
 const maxBack = time.Hour
