@@ -61,6 +61,7 @@ func (db *DB) Append(ctx context.Context, b *model.Batch) (model.LSN, error) {
 	db.log.Notify(lsn, done)
 	db.m.appended(&a.stats)
 	db.hotBytes.Add(int64(a.stats.bytes))
+	db.values.Add(int64(a.stats.stored))
 	clear(a.full)
 	appendings.Put(a)
 	return lsn, nil

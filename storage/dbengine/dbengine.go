@@ -173,7 +173,9 @@ type DB struct {
 	released atomic.Uint64
 	// dirtyBytes is what detached pages take in memory, hotBytes what all values do that are in no datafile.
 	dirtyBytes, hotBytes atomic.Int64
-	lastRecycled         model.LSN
+	// values counts the values that are stored anywhere.
+	values       atomic.Int64
+	lastRecycled model.LSN
 	// marksBytes is what the file of marks is charged with.
 	marksBytes int64
 	// flushing serialises what writes to datafiles.

@@ -250,6 +250,7 @@ func (db *DB) deletePair(p *pair) {
 	p.mu.Lock()
 	p.deleted = true
 	idle := p.readers == 0
+	db.values.Add(-int64(p.values))
 	p.mu.Unlock()
 	for i := range db.shards {
 		sh := &db.shards[i]

@@ -200,6 +200,7 @@ func (db *DB) replayRows(b *model.Batch, before, end model.LSN) {
 			continue
 		}
 		db.hotBytes.Add(int64(16 + len(v.text)))
+		db.values.Add(1)
 		if db.full(s) {
 			full = append(full, s)
 		}

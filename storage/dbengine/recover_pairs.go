@@ -52,6 +52,7 @@ func (db *DB) loadPairs(ctx context.Context, names []string) (model.LSN, error) 
 		}
 		db.pairs.add(p)
 		lsn = max(lsn, db.register(p))
+		db.values.Add(int64(p.values))
 		if p.journal != nil {
 			db.pairs.open = p
 		} else {

@@ -11,7 +11,7 @@ import (
 // Stats says how full the engine is.
 func (db *DB) Stats() storage.Stats {
 	s := storage.Stats{
-		DiskBytes: db.space.usedBytes(), QuotaBytes: db.o.DiskSpaceBytes, Durable: db.log.Durable(),
+		Values: uint64(max(db.values.Load(), 0)), DiskBytes: db.space.usedBytes(), QuotaBytes: db.o.DiskSpaceBytes, Durable: db.log.Durable(),
 		From: minTime, To: minTime,
 	}
 	widen := func(from, to int64) {
@@ -22,7 +22,6 @@ func (db *DB) Stats() storage.Stats {
 	}
 	for _, p := range db.pairs.all() {
 		p.mu.Lock()
-		s.Values += p.values
 		if p.newestValue != minTime {
 			widen(p.oldest, p.newestValue)
 		}
@@ -30,13 +29,11 @@ func (db *DB) Stats() storage.Stats {
 	}
 	memory := func(samples []sample) {
 		if len(samples) > 0 {
-			s.Values += uint64(len(samples))
 			widen(samples[0].at, samples[len(samples)-1].at)
 		}
 	}
 	encoded := func(chunks []chunk) {
 		for i := range chunks {
-			s.Values += uint64(chunks[i].count)
 			widen(chunks[i].from, chunks[i].to)
 		}
 	}

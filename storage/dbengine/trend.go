@@ -67,8 +67,8 @@ func (t *trend) correct(at int64, vt model.ValueType) {
 		case row.valueType != vt:
 		case row.At == hour:
 			own = row
-		case row.At > hour && (after == nil || row.At < after.At):
-			after = row
+		case row.At > hour && row.Count > 0 && (after == nil || row.At < after.At):
+			after = row // without a count it may have no number at all, and the one after it matters
 		}
 	}
 	if after != nil {

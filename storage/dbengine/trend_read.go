@@ -55,10 +55,11 @@ func (db *DB) rowsOf(ctx context.Context, id model.ItemID, r model.TimeRange) ([
 	for _, row := range rows {
 		// The row behind a stale one counts its increase from a value that may have changed.
 		if row.stale || stale {
-			stale = row.stale
+			changed := row.stale
 			if row, err = db.remake(ctx, id, row); err != nil {
 				return nil, err
 			}
+			stale = changed || row.Count == 0
 		}
 		if row.Count > 0 && r.Contains(row.At) {
 			remade = append(remade, row)
@@ -225,10 +226,16 @@ func (db *DB) settle(ctx context.Context, id model.ItemID, row hourRow) (made ho
 	after := storage.Query{Items: []model.ItemID{id}, Range: model.TimeRange{From: row.At + storage.Hour, To: math.MaxInt64}}
 	hour := int64(minTime)
 	err = db.Read(ctx, after, func(c *model.Columns) error {
-		if c.Type == row.valueType {
-			hour = storage.HourOf(c.At[0])
+		if c.Type != row.valueType {
+			return errStop
 		}
-		return errStop
+		for i, at := range c.At {
+			if c.Type == model.Uint || !math.IsNaN(c.Float(i)) {
+				hour = storage.HourOf(at)
+				return errStop
+			}
+		}
+		return nil
 	})
 	if err != nil && !errors.Is(err, errStop) {
 		return row, nil, err
