@@ -99,54 +99,64 @@ func decodeRaw(dst []uint64, b []byte) error {
 	return nil
 }
 
-// decodePacked fills dst from a scheme over one stream.
-func (c *coder) decodePacked(dst []uint64, scheme byte, f fields) error {
-	start := f.signed()
-	var step, base uint64
-	coded := scheme&schemeCoded != 0
-	scheme &^= schemeCoded
-	switch scheme {
+// packedHead is the header of a scheme over one stream.
+type packedHead struct {
+	scheme            byte
+	start, step, base uint64
+}
+
+// readPacked reads a column of a scheme over one stream as far as the stream's numbers, with the base added.
+func (c *coder) readPacked(dst []uint64, scheme byte, f fields) (packedHead, error) {
+	h := packedHead{scheme: scheme &^ schemeCoded, start: f.signed()}
+	switch h.scheme {
 	case schemeFOR:
-		base = start
+		h.base = h.start
 	case schemeDeltaFOR:
-		base = f.signed()
+		h.base = f.signed()
 	case schemeDouble:
-		step = f.signed()
+		h.step = f.signed()
 	case schemeLine:
-		step, base = f.signed(), f.signed()
+		h.step, h.base = f.signed(), f.signed()
 	}
 	if f.bad {
-		return f.end()
+		return h, f.end()
 	}
-	if coded {
-		if err := c.readCoded(dst, f.rest, base); err != nil {
-			return err
-		}
-		f.rest = nil
-	} else {
-		var err error
-		if f.rest, err = c.readStream(dst, f.rest, base); err != nil {
-			return err
-		}
+	if scheme&schemeCoded != 0 {
+		return h, c.readCoded(dst, f.rest, h.base)
 	}
-	switch scheme {
+	var err error
+	if f.rest, err = c.readStream(dst, f.rest, h.base); err != nil {
+		return h, err
+	}
+	return h, f.end()
+}
+
+// decodePacked fills dst from a scheme over one stream.
+func (c *coder) decodePacked(dst []uint64, scheme byte, f fields) error {
+	h, err := c.readPacked(dst, scheme, f)
+	if err != nil {
+		return err
+	}
+	switch h.scheme {
 	case schemeDeltaFOR:
-		sum(dst, start)
+		sum(dst, h.start)
 	case schemeDelta:
-		sumZigzag(dst, start)
+		sumZigzag(dst, h.start)
 	case schemeDouble:
+		x, step := h.start, h.step
 		for i, d := range dst {
 			step += unzigzag(d)
-			start += step
-			dst[i] = start
+			x += step
+			dst[i] = x
 		}
 	case schemeLine:
+		x := h.start
 		for i, d := range dst {
-			dst[i] = d + start
-			start += step
+			dst[i] = d + x
+			x += h.step
 		}
 	}
-	return f.end()
+	return nil
 }
 
 // fill sets all of dst to x.

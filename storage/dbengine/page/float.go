@@ -235,11 +235,24 @@ func (c *coder) decodeDecimal(dst []uint64, b []byte) error {
 
 // decodeScaled fills dst with the integers of column b divided by a power of ten.
 func (c *coder) decodeScaled(dst []uint64, exponent byte, b []byte) error {
+	power := powers[exponent]
+	if len(b) > 0 && (b[0] == schemeDelta || b[0] == schemeDeltaFOR) {
+		// The divider works while the next deltas are added up.
+		h, err := c.readPacked(dst, b[0], fields{rest: b[1:]})
+		if err != nil {
+			return err
+		}
+		if h.scheme == schemeDelta {
+			sumZigzagScaled(dst, h.start, power)
+		} else {
+			sumScaled(dst, h.start, power)
+		}
+		return nil
+	}
 	if err := c.decode(dst, b, rankUnit); err != nil {
 		return err
 	}
-	power := powers[exponent]
-	if len(b) > 0 && b[0] == schemeConstant {
+	if b[0] == schemeConstant {
 		fill(dst, scaled(dst[0], power))
 		return nil
 	}
@@ -252,6 +265,40 @@ func (c *coder) decodeScaled(dst []uint64, exponent byte, b []byte) error {
 		dst[i] = scaled(x, power)
 	}
 	return nil
+}
+
+// sumScaled is sum, and divides.
+func sumScaled(dst []uint64, x uint64, power float64) {
+	for len(dst) >= 4 {
+		d := (*[4]uint64)(dst)
+		a := x + d[0]
+		b := a + d[1]
+		c := b + d[2]
+		x = c + d[3]
+		d[0], d[1], d[2], d[3] = scaled(a, power), scaled(b, power), scaled(c, power), scaled(x, power)
+		dst = dst[4:]
+	}
+	for i, d := range dst {
+		x += d
+		dst[i] = scaled(x, power)
+	}
+}
+
+// sumZigzagScaled is sumZigzag, and divides.
+func sumZigzagScaled(dst []uint64, x uint64, power float64) {
+	for len(dst) >= 4 {
+		d := (*[4]uint64)(dst)
+		a := x + unzigzag(d[0])
+		b := a + unzigzag(d[1])
+		c := b + unzigzag(d[2])
+		x = c + unzigzag(d[3])
+		d[0], d[1], d[2], d[3] = scaled(a, power), scaled(b, power), scaled(c, power), scaled(x, power)
+		dst = dst[4:]
+	}
+	for i, d := range dst {
+		x += unzigzag(d)
+		dst[i] = scaled(x, power)
+	}
 }
 
 // scaled returns the bits of the integer x divided by power.
