@@ -11,9 +11,13 @@ func TestMacros_expand(t *testing.T) {
 	m := &macros{levels: []macroLevel{
 		newLevel([]model.Macro{{Name: "{$HOST}", Value: "own"}, {Name: "{$BASE}", Value: "host base"}, {Name: `{$Q}`, Value: `say "hi"`}}),
 		newLevel([]model.Macro{
-			{Name: "{$HOST}", Value: "template"}, {Name: "{$T}", Value: "near"}, {Name: "{$T}", Value: "far"},
-			{Name: `{$BASE:"/var"}`, Value: "context"}, {Name: `{$BASE:regex:"^/v"}`, Value: "pattern"},
-			{Name: `{$R:regex:"^/(boot|tmp)$"}`, Value: "matched"}, {Name: "{$R}", Value: "any"},
+			{Name: "{$HOST}", Value: "template"},
+			{Name: "{$T}", Value: "near"},
+			{Name: "{$T}", Value: "far"},
+			{Name: `{$BASE:"/var"}`, Value: "context"},
+			{Name: `{$BASE:regex:"^/v"}`, Value: "pattern"},
+			{Name: `{$R:regex:"^/(boot|tmp)$"}`, Value: "matched"},
+			{Name: "{$R}", Value: "any"},
 			{Name: `{$BROKEN:regex:"("}`, Value: "never"},
 		}),
 		newLevel([]model.Macro{{Name: "{$T}", Value: "global"}, {Name: "{$G}", Value: "global"}, {Name: "{$LOOP}", Value: "{$LOOP}{$LOOP}"}}),

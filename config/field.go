@@ -133,8 +133,16 @@ var sizeUnits = []struct {
 	name  string
 	bytes int64
 }{
-	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
-	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3}, {"B", 1},
+	{"TiB", 1 << 40},
+	{"GiB", 1 << 30},
+	{"MiB", 1 << 20},
+	{"KiB", 1 << 10},
+	{"TB", 1e12},
+	{"GB", 1e9},
+	{"MB", 1e6},
+	{"KB", 1e3},
+	{"kB", 1e3},
+	{"B", 1},
 }
 
 // ParseSize reads a size: a whole number with KiB, MiB, GiB, TiB (powers of 1024), KB, MB, GB, TB (powers of 1000), B, or
