@@ -151,7 +151,9 @@ func (c *charter) historyFirst(ctx context.Context) error {
 // trendsFirst reads trends, then history behind the last hour that has one.
 func (c *charter) trendsFirst(ctx context.Context) error {
 	ids := c.numeric()
-	if err := c.readTrends(ctx, ids, c.r.To); err != nil {
+	// The running hour has a trend too, but only of what came so far.
+	now := c.querier.Now().UnixNano()
+	if err := c.readTrends(ctx, ids, min(c.r.To, now-mod(now, hour))); err != nil {
 		return err
 	}
 	groups := make(map[int64][]model.ItemID)
@@ -325,16 +327,20 @@ func (p *plot) takeTrends(c *storage.TrendColumns) {
 			continue
 		}
 		p.gather()
-		p.series.Trends = true
-		p.trendsEnd = max(p.trendsEnd, t.At+hour)
+		seconds := 3600.0
+		if interval := p.series.Entry.Interval; interval > 0 && (!p.series.Trends || p.trendsEnd != t.At) {
+			// The first hour of a counter's life may be a short one.
+			seconds = min(seconds, float64(t.Count)*interval.Seconds())
+		}
+		p.series.Trends, p.trendsEnd = true, max(p.trendsEnd, t.At+hour)
 		at := t.At
 		if p.step < hour {
 			at += hour / 2
 		}
 		at = max(at, p.r.From)
 		if p.series.Rate {
-			rate := t.Increase / 3600
-			p.put(at, t.Increase, 3600, rate, rate)
+			rate := t.Increase / seconds
+			p.put(at, t.Increase, seconds, rate, rate)
 			continue
 		}
 		ends := model.Columns{Type: c.Type, Bits: []uint64{t.Min, t.Max}}

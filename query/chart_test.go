@@ -131,10 +131,19 @@ func TestChart_counterTrends(t *testing.T) {
 	f := newFakeStore()
 	id := f.item(model.Float, time.Minute, "", model.Label{Name: "type", Value: "counter"})
 	for h := range int64(100) {
-		f.trends[id] = append(f.trends[id], trend(h, 1, 2, 3))
+		hourly := trend(h, 1, 2, 3)
+		hourly.Count = 60
+		f.trends[id] = append(f.trends[id], hourly)
 	}
-	s := chart(t, newTestQuerier(f, time.Unix(0, 200*hour), Options{}), 0, 100*hour, 50, id).Series[0]
-	if len(s.Avg) != 50 || s.Avg[7] != 2 || s.Units != "/s" {
+	// The first hour began late, and the running one is not over.
+	f.trends[id][0].Count, f.trends[id][0].Increase = 30, 3600
+	f.trends[id][99].Count, f.trends[id][99].Increase = 2, 240
+	for i := range int64(2) {
+		f.batches[id].AppendFloat(id, 99*hour+i*60*second, float64(i)*120)
+	}
+	q := newTestQuerier(f, time.Unix(0, 99*hour+120*second), Options{})
+	s := chart(t, q, 0, 100*hour, 100, id).Series[0]
+	if len(s.Avg) != 100 || s.Avg[0] != 2 || s.Avg[7] != 2 || s.Avg[99] != 2 || s.Units != "/s" {
 		t.Errorf("got %+v", s)
 	}
 }
