@@ -2,7 +2,9 @@ package extent
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -224,6 +226,32 @@ func TestParse_swappedPages(t *testing.T) {
 	for i := range 2 {
 		if _, err := d.Page(i); !errors.Is(err, ErrExtent) {
 			t.Errorf("page %d: %v", i, err)
+		}
+	}
+}
+
+func TestParse_features(t *testing.T) {
+	id := Identity{Generation: 1, File: 7, Sequence: 3}
+	good, err := Build(nil, id, None, 0, testPages())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// with returns the extent as a later version may write it.
+	with := func(at int, x byte) []byte {
+		b := bytes.Clone(good)
+		b[at] = x
+		binary.LittleEndian.PutUint32(b[40:], crc32.Checksum(b[:40], castagnoli))
+		end := HeaderBytes + binary.LittleEndian.Uint32(b[28:])
+		sum := crc32.Update(id.seed(), castagnoli, b[:44])
+		binary.LittleEndian.PutUint32(b[44:], crc32.Update(sum, castagnoli, b[HeaderBytes:end]))
+		return b
+	}
+	if _, err := Parse(with(7, 0x80), id); err != nil {
+		t.Errorf("a compatible feature is refused: %v", err)
+	}
+	for at, x := range map[int]byte{4: 2, 5: 3, 6: 1} {
+		if _, err := Parse(with(at, x), id); !errors.Is(err, ErrExtent) {
+			t.Errorf("byte %d of the header is %d: %v", at, x, err)
 		}
 	}
 }

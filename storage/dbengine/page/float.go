@@ -360,11 +360,15 @@ func (c *coder) decodeSplit(dst []uint64, b []byte) error {
 	if len(rest) > 0 {
 		return corrupt("%d bytes after the end", len(rest))
 	}
-	for i, high := range c.bits {
-		if bits.Len64(dst[i]) > low || bits.Len64(high) > 64-low {
-			return corrupt("a value wider than its part of a split at %d", low)
-		}
-		dst[i] |= high << low
+	lows, highs := uint64(0), uint64(0)
+	high := c.bits[:len(dst)]
+	for i, x := range dst {
+		lows |= x
+		highs |= high[i]
+		dst[i] = x | high[i]<<(low&63)
+	}
+	if bits.Len64(lows) > low || bits.Len64(highs) > 64-low {
+		return corrupt("a value wider than its part of a split at %d", low)
 	}
 	return nil
 }
