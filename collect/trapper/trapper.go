@@ -37,7 +37,7 @@ type Options struct {
 	Marks Marks
 
 	// MaxConnections bounds the connections that are served at once; zero is 2,048. Further ones wait in the
-	// listener's queue, and the connection that has been sending its request for longest is closed for them.
+	// listener's queue, and connections that have been sending their request for more than 2 s are closed for them.
 	MaxConnections int
 	// MaxBodyBytes bounds a request as sent and after inflating; zero is 128 MiB.
 	MaxBodyBytes int
@@ -224,8 +224,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// takeSlot waits for room for one more connection; while there is none it closes the connection that has been sending
-// its request for longest, so that peers that never finish cannot keep others out.
+// takeSlot waits for room for one more connection; while there is none it closes connections that have been sending
+// their request for long, so that peers that never finish cannot keep others out.
 func (s *Server) takeSlot(ctx context.Context) bool {
 	for {
 		select {
@@ -249,25 +249,28 @@ func (s *Server) takeSlot(ctx context.Context) bool {
 }
 
 const (
-	// evictPause is how often a full server looks for a connection to close.
+	// evictPause is how often a full server looks for connections to close.
 	evictPause = 100 * time.Millisecond
 	// evictAfter is how long a request may always take to arrive, even when the server is full.
 	evictAfter = 2 * time.Second
+	// evictCount bounds the connections that are closed at once.
+	evictCount = 64
 )
 
 func (s *Server) evict() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var oldest *conn
 	limit := time.Now().Add(-evictAfter)
+	count := 0
 	for c := range s.conns {
-		if c.reading.Load() && c.opened.Before(limit) && (oldest == nil || c.opened.Before(oldest.opened)) {
-			oldest = c
+		if count == evictCount {
+			return
 		}
-	}
-	if oldest != nil {
-		oldest.evicted.Store(true)
-		_ = oldest.SetReadDeadline(time.Unix(1, 0))
+		if c.reading.Load() && !c.evicted.Load() && c.opened.Before(limit) {
+			c.evicted.Store(true)
+			_ = c.SetReadDeadline(time.Unix(1, 0))
+			count++
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 )
@@ -23,7 +22,8 @@ const (
 
 // Inflater unpacks the start of compressed bodies. It belongs to one goroutine.
 type Inflater struct {
-	limit  int
+	// Limit is how many bytes of a body are unpacked at most, whatever the message declares.
+	Limit  int
 	out    []byte
 	zlib   io.ReadCloser
 	reader bytes.Reader
@@ -39,7 +39,7 @@ func NewInflater(limitBytes int) (*Inflater, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mongo: %w", err)
 	}
-	return &Inflater{limit: limitBytes, zstd: d}, nil
+	return &Inflater{Limit: limitBytes, zstd: d}, nil
 }
 
 // Inflate reads the body of OP_COMPRESSED at the start of b, which begins behind the message header h and may be cut. It returns the
@@ -56,17 +56,17 @@ func (f *Inflater) Inflate(h Header, b []byte) (Header, []byte, error) {
 	}
 	whole := HeaderBytes+len(b) >= h.Length
 	plain := Header{Length: HeaderBytes + size, RequestID: h.RequestID, ResponseTo: h.ResponseTo, Op: inner}
-	body, err := f.unpack(compressor, b[CompressedBytes:], min(size, f.limit), whole)
+	body, err := f.unpack(compressor, b[CompressedBytes:], min(size, f.Limit), whole)
 	if err != nil {
 		return plain, nil, err
 	}
-	if whole && len(body) < min(size, f.limit) {
+	if whole && len(body) < min(size, f.Limit) {
 		return plain, nil, fmt.Errorf("%w: %d bytes unpacked, %d declared", ErrMalformed, len(body), size)
 	}
 	return plain, body[:min(len(body), size)], nil
 }
 
-// unpack inflates up to most bytes. Of a cut input it gives what can be had; Snappy's block form gives nothing then.
+// unpack inflates up to most bytes. Of a cut input it gives what can be had.
 func (f *Inflater) unpack(compressor byte, packed []byte, most int, whole bool) ([]byte, error) {
 	if cap(f.out) < most {
 		f.out = make([]byte, most)
@@ -75,17 +75,17 @@ func (f *Inflater) unpack(compressor byte, packed []byte, most int, whole bool) 
 	case compressorNone:
 		return packed[:min(len(packed), most)], nil
 	case compressorSnappy:
-		return f.snappy(packed, most)
+		return snappy(packed, f.out[:most], whole)
 	case compressorZlib:
 		f.reader.Reset(packed)
 		if f.zlib == nil {
 			z, err := zlib.NewReader(&f.reader)
 			if err != nil {
-				return nil, ErrMalformed
+				return nil, startError(err, whole)
 			}
 			f.zlib = z
 		} else if err := f.zlib.(zlib.Resetter).Reset(&f.reader, nil); err != nil {
-			return nil, ErrMalformed
+			return nil, startError(err, whole)
 		}
 		return readUpTo(f.zlib, f.out[:most], whole)
 	case compressorZstd:
@@ -98,26 +98,12 @@ func (f *Inflater) unpack(compressor byte, packed []byte, most int, whole bool) 
 	return nil, ErrCompressor
 }
 
-// maxSnappyBytes bounds what one Snappy body may declare: the block form cannot be unpacked in part.
-const maxSnappyBytes = 1 << 20
-
-// snappy unpacks a Snappy block. A large or cut one gives nothing, because the format has no way to unpack a part.
-func (f *Inflater) snappy(packed []byte, most int) ([]byte, error) {
-	size, err := s2.DecodedLen(packed)
-	if err != nil {
-		return nil, ErrMalformed
+// startError tells a compressed start that is cut off from one that cannot be.
+func startError(err error, whole bool) error {
+	if !whole && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+		return ErrShort
 	}
-	if size > maxSnappyBytes {
-		return nil, ErrShort
-	}
-	if cap(f.out) < size {
-		f.out = make([]byte, size)
-	}
-	out, err := s2.Decode(f.out[:0:cap(f.out)], packed)
-	if err != nil {
-		return nil, ErrMalformed
-	}
-	return out[:min(len(out), most)], nil
+	return ErrMalformed
 }
 
 // readUpTo fills out; of a cut input it returns what came.
@@ -134,3 +120,6 @@ func readUpTo(r io.Reader, out []byte, whole bool) ([]byte, error) {
 	}
 	return out[:n], nil
 }
+
+// Wipe overwrites what was unpacked, so that no values stay in memory.
+func (f *Inflater) Wipe() { clear(f.out) }

@@ -69,12 +69,15 @@ func decodeLegacy(b []byte, m *Message) error {
 func decodeNamespaced(flags uint32, rest []byte, m *Message) (err error) {
 	switch m.Op {
 	case OpQuery:
-		const exhaust = 1 << 6
-		m.ExhaustAllowed = flags&exhaust != 0
+		m.Flags, m.ExhaustAllowed = flags, flags&queryExhaust != 0
 		if len(rest) < 8 {
 			return ErrShort
 		}
-		m.Body, _, err = document(rest[8:])
+		m.Skip, m.Limit = int32(binary.LittleEndian.Uint32(rest)), int32(binary.LittleEndian.Uint32(rest[4:]))
+		m.Body, rest, err = document(rest[8:])
+		if err == nil && len(rest) >= 4 {
+			m.Second, _, err = document(rest)
+		}
 	case OpInsert:
 		// The documents are data; only their number and size matter, and the size is the message's.
 		m.Body, _, err = document(rest)
@@ -83,7 +86,7 @@ func decodeNamespaced(flags uint32, rest []byte, m *Message) (err error) {
 		if len(rest) < 4 {
 			return ErrShort
 		}
-		m.MoreToCome = true
+		m.MoreToCome, m.Flags = true, binary.LittleEndian.Uint32(rest)
 		m.Body, rest, err = document(rest[4:])
 		if err == nil && len(rest) > 0 {
 			m.Second, _, err = document(rest)
@@ -92,7 +95,7 @@ func decodeNamespaced(flags uint32, rest []byte, m *Message) (err error) {
 		if len(rest) < 4 {
 			return ErrShort
 		}
-		m.MoreToCome = true
+		m.MoreToCome, m.Flags = true, binary.LittleEndian.Uint32(rest)
 		m.Body, _, err = document(rest[4:])
 	case OpGetMore:
 		if len(rest) < 12 {

@@ -96,7 +96,13 @@ func Plausible(h Header, b []byte) bool {
 		if flags&flagChecksum != 0 {
 			left -= 4
 		}
-		return kind == 0 && (size == left || size+10 < left) || kind == 1 && size <= left
+		switch kind {
+		case 0:
+			return (size == left || size+10 < left) && elementStart(size, body[9:])
+		case 1:
+			return size <= left && namespaceStart(body[9:])
+		}
+		return false
 	case OpReply:
 		return h.Length >= HeaderBytes+20 && u32(body)&^0xf == 0 && h.ResponseTo != 0
 	case OpQuery:
@@ -110,8 +116,27 @@ func Plausible(h Header, b []byte) bool {
 	case OpCompressed:
 		inner := Op(u32(body))
 		return inner.Known() && inner != OpCompressed && u32(body[4:]) <= MaxMessageBytes && body[8] <= maxCompressor
+	case OpCommand:
+		return namespaceStart(body)
+	case OpCommandReply:
+		size := int(u32(body))
+		return h.ResponseTo != 0 && size >= 5 && size <= h.Length-HeaderBytes && elementStart(size, body[4:])
 	}
 	return false
+}
+
+// elementStart reports whether b may begin the first element of a document of the given size.
+func elementStart(size int, b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
+	if size == 5 {
+		return b[0] == 0
+	}
+	if b[0] == 0 || b[0] > 0x13 && b[0] != 0x7f && b[0] != 0xff {
+		return false
+	}
+	return namespaceStart(b[1:]) || len(b) == 1
 }
 
 // namespaceStart reports whether b may begin a "database.collection" name.
@@ -160,8 +185,12 @@ type Message struct {
 	SequenceCount int
 	// Namespace is the "database.collection" of a legacy operation.
 	Namespace []byte
-	// Second is the update document of OP_UPDATE, or the arguments of OP_COMMAND; it may be cut or nil.
+	// Second is the update document of OP_UPDATE, the projection of OP_QUERY, or the arguments of OP_COMMAND; it may be cut or nil.
 	Second []byte
+	// Flags are those of OP_QUERY, OP_UPDATE and OP_DELETE.
+	Flags uint32
+	// Skip and Limit are the two numbers of OP_QUERY; a negative limit closes the cursor with the first reply.
+	Skip, Limit int32
 	// CursorID is the cursor of OP_GET_MORE and OP_REPLY.
 	CursorID int64
 	// ReplyFlags are those of OP_REPLY; ReplyCount is how many documents it carries.
@@ -173,6 +202,15 @@ type Message struct {
 	// Compressed is set when the message came as OP_COMPRESSED; Op is then the inner code.
 	Compressed bool
 }
+
+// The flags of OP_QUERY, OP_UPDATE and OP_DELETE.
+const (
+	QueryTailable = 1 << 1
+	queryExhaust  = 1 << 6
+	UpdateUpsert  = 1 << 0
+	UpdateMulti   = 1 << 1
+	DeleteSingle  = 1 << 0
+)
 
 // The flags of OP_REPLY.
 const (
@@ -197,6 +235,7 @@ func DecodeBody(h Header, b []byte, m *Message) error {
 	// Field by field: the sequences behind the count need no clearing.
 	m.Header, m.MoreToCome, m.ExhaustAllowed, m.Body, m.SequenceCount = h, false, false, nil, 0
 	m.Namespace, m.Second, m.CursorID, m.ReplyFlags, m.ReplyCount, m.BodyAt, m.Compressed = nil, nil, 0, 0, 0, 0, false
+	m.Flags, m.Skip, m.Limit = 0, 0, 0
 	if h.Op == OpMsg {
 		return decodeMsg(b, m)
 	}

@@ -140,7 +140,7 @@ func number(s *scanner, dst *uint64) error {
 	if err != nil {
 		return err
 	}
-	if n, ok := parseUint(text); ok {
+	if n, ok := parseUint(text); ok && *dst == 0 {
 		*dst = n
 	}
 	return nil
