@@ -35,7 +35,7 @@ func (c *Catalog) Apply(ctx context.Context, change Change) error {
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	if gone := c.replaced(&change); len(gone) > 0 {
-		if err := c.forget(ctx, gone); err != nil {
+		if _, err := c.forget(ctx, gone); err != nil {
 			return fmt.Errorf("apply configuration to the catalog: %w", err)
 		}
 	}

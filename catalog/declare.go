@@ -279,7 +279,7 @@ func (x *index) same(e *entry, d *definition) bool {
 
 // Expire drops declared items whose last value, or last declaration, is older than Options.Forget, and returns their
 // ids. now is Unix nanoseconds; lastSeen returns the time of an item's newest stored value, zero for none.
-// Nothing is dropped when the log cannot be written.
+// When the log cannot be written the error comes with those that were dropped before.
 func (c *Catalog) Expire(ctx context.Context, now int64, lastSeen func(model.ItemID) int64) ([]model.ItemID, error) {
 	old := c.silent(now-int64(c.options.Forget), lastSeen)
 	if len(old) == 0 {
@@ -287,7 +287,8 @@ func (c *Catalog) Expire(ctx context.Context, now int64, lastSeen func(model.Ite
 	}
 	c.writer.Lock()
 	defer c.writer.Unlock()
-	return old, c.forget(ctx, old)
+	done, err := c.forget(ctx, old)
+	return old[:done], err
 }
 
 // silent lists declared items that were neither declared nor valued since a time.
@@ -310,15 +311,16 @@ func (c *Catalog) silent(since int64, lastSeen func(model.ItemID) int64) []model
 	return old
 }
 
-// forget logs tombstones and drops the items. The caller holds writer.
-func (c *Catalog) forget(ctx context.Context, ids []model.ItemID) error {
+// forget logs tombstones, drops the items and returns how many it did. The caller holds writer.
+func (c *Catalog) forget(ctx context.Context, ids []model.ItemID) (done int, err error) {
 	for piece := range slices.Chunk(ids, maxForgetIDs) {
 		if err := ctx.Err(); err != nil {
-			return err
+			return done, err
 		}
 		if err := c.append(appendForget(nil, piece)); err != nil {
-			return fmt.Errorf("forget %d items: %w", len(piece), err)
+			return done, fmt.Errorf("forget %d items: %w", len(piece), err)
 		}
+		done += len(piece)
 		c.mu.Lock()
 		for _, id := range piece {
 			if i, ok := c.index.byID[id]; ok && c.index.at(i).kind == model.Declared {
@@ -331,5 +333,5 @@ func (c *Catalog) forget(ctx context.Context, ids []model.ItemID) error {
 		c.mu.Unlock()
 	}
 	c.compact()
-	return nil
+	return done, nil
 }

@@ -87,7 +87,7 @@ type Health struct {
 	RetentionDays *float64
 }
 
-// Options are everything that the interface shows. All but Logger-like extras must be set.
+// Options are everything that the interface shows; all must be set but Now.
 type Options struct {
 	// Configuration returns the newest view.
 	Configuration func() Configuration
