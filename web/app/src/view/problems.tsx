@@ -117,7 +117,7 @@ export function lasted(problem: Problem): string {
 export function SeverityWord({ severity }: { severity: Severity }) {
   return (
     <span class="severity">
-      <SeverityShape severity={severity} /> {severity}
+      <SeverityShape severity={severity} /> <span class="severity-word">{severity}</span>
     </span>
   );
 }

@@ -74,6 +74,7 @@ function OwnFigures() {
   const loaded = useLoad(async (signal): Promise<Reading> => ({ at: Date.now(), figures: figuresOf(await getMetrics(signal)) }), []);
   const [readings, setReadings] = useState<Reading[]>([]);
   const [search, setSearch] = useState('');
+  const [resting, setResting] = useState(false);
   const last = useRef<Reading | null>(null);
   useEffect(() => {
     const timer = setInterval(() => !document.hidden && loaded.reload(), READ_MS);
@@ -87,15 +88,21 @@ function OwnFigures() {
   if (loaded.error !== null) return <Failure error={loaded.error} retry={loaded.reload} />;
   if (readings.length === 0) return null;
   const word = search.trim().toLowerCase();
+  const { figures } = readings[readings.length - 1];
+  const atRest = figures.filter((figure) => figure.value === 0).length;
   const groups = groupBy(
-    readings[readings.length - 1].figures.filter((figure) => figure.id.toLowerCase().includes(word)),
+    figures.filter((figure) => (resting || figure.value !== 0) && figure.id.toLowerCase().includes(word)),
     (figure) => packageOf(figure.name),
   );
   return (
-    <section>
+    <section class="own">
       <h2>Own figures</h2>
       <div class="filters">
         <input type="search" value={search} placeholder="Search figures" aria-label="Search figures" onInput={(event) => setSearch(event.currentTarget.value)} />
+        <label class="check">
+          <input type="checkbox" checked={resting} onChange={(event) => setResting(event.currentTarget.checked)} />
+          also the {atRest} that are zero
+        </label>
       </div>
       {[...groups].sort(([a], [b]) => groupRank(a) - groupRank(b) || natural(a, b)).map(([name, figures]) => (
         <FigureTable key={name} name={name} figures={figures} readings={readings} />
@@ -105,7 +112,7 @@ function OwnFigures() {
 }
 
 function groupRank(name: string): number {
-  return ['go', 'process'].indexOf(name) + 1;
+  return ['api', 'process', 'go'].indexOf(name) + 1;
 }
 
 function FigureTable({ name, figures, readings }: { name: string; figures: Figure[]; readings: Reading[] }) {
@@ -128,7 +135,7 @@ function FigureTable({ name, figures, readings }: { name: string; figures: Figur
           return (
             <tr key={figure.id}>
               <td class="wide">
-                <code>{figure.id}</code>
+                <code title={figure.id}>{figure.id.replace(`tidemark_${name}_`, '')}</code>
               </td>
               <td class="trend minor">
                 <Sparkline values={shown} label={`${figure.id} since the page was opened`} width={90} height={18} />

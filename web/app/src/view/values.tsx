@@ -87,7 +87,7 @@ export function ValueList({ host, all = false, children }: ListProps) {
 }
 
 const COLUMNS: Column<Item>[] = [
-  { id: 'host', title: 'Host', cell: (item) => <Link to={`/hosts/${item.host_id}`}>{item.host}</Link>, sort: (item) => item.host },
+  { id: 'host', title: 'Host', cell: (item) => <Link to={`/hosts/${item.host_id}`}>{item.host}</Link>, sort: (item) => item.host, class: 'host-cell' },
   {
     id: 'name',
     title: 'Item',
