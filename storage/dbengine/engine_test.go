@@ -2,8 +2,11 @@ package dbengine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,4 +125,121 @@ func readAllItems(t testing.TB, db *DB) map[string]bool {
 		t.Fatal(err)
 	}
 	return got
+}
+
+func TestDB_relaxed(t *testing.T) {
+	fsys := vfs.NewMem()
+	o := smallOptions()
+	o.Durability = Relaxed
+	db := openTest(t, fsys, o)
+	for k := range 200 {
+		b := &model.Batch{}
+		b.AppendUint(1, testBase+int64(k), uint64(k))
+		appendWait(t, db, b)
+	}
+	killed := fsys.Clone() // a killed process loses nothing that was written
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, files := range map[string]*vfs.Mem{"killed": killed, "closed": fsys.CrashClone(rand.New(rand.NewPCG(1, 1)))} {
+		db := openTest(t, files, o)
+		if got := readAllItems(t, db); len(got) != 200 {
+			t.Errorf("%s: %d values, expected 200", name, len(got))
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOpen_refusesImpossibleOptions(t *testing.T) {
+	for _, o := range []Options{
+		{DiskSpaceBytes: 1 << 20},
+		{PageCacheBytes: 1 << 20},
+		{GroupDelay: time.Second},
+		{GroupDelay: -1},
+		{Classes: make([]Class, MaxClasses+1)},
+		{Classes: []Class{{History: -1}}},
+	} {
+		fsys := vfs.NewMem()
+		if db, err := Open(context.Background(), fsys, "/engine", o); err == nil {
+			t.Errorf("%+v was taken", o)
+			db.Close()
+		}
+		if names, err := fsys.List("/engine"); err == nil {
+			t.Errorf("%+v: files were made: %q", o, names)
+		}
+	}
+}
+
+func TestOpen_locksTheFolder(t *testing.T) {
+	fsys := vfs.NewMem()
+	db := openTest(t, fsys, smallOptions())
+	if _, err := Open(context.Background(), fsys, "/engine", smallOptions()); !errors.Is(err, vfs.ErrLocked) {
+		t.Errorf("a second open: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDB_refusesBrokenBatches(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), smallOptions())
+	for name, spoil := range map[string]func(b *model.Batch){
+		"no item":        func(b *model.Batch) { b.AppendUint(0, testBase, 1) },
+		"past the arena": func(b *model.Batch) { b.Append(1, testBase, model.Text, model.Span(3, 5)) },
+		"unknown type":   func(b *model.Batch) { b.Append(1, testBase, 77, 0) },
+		"long text":      func(b *model.Batch) { b.AppendBytes(1, testBase, model.Text, make([]byte, model.MaxTextBytes+1)) },
+		"short column":   func(b *model.Batch) { b.At = b.At[:0] },
+		"long mark":      func(b *model.Batch) { b.Marks = []model.Mark{{Key: strings.Repeat("k", 256)}} },
+		"empty mark":     func(b *model.Batch) { b.Marks = []model.Mark{{}} },
+	} {
+		b := &model.Batch{}
+		b.AppendUint(1, testBase, 1)
+		spoil(b)
+		c := model.NewCompletion()
+		b.Done = append(b.Done, c)
+		if _, err := db.Append(context.Background(), b); err == nil || len(b.Done) != 1 {
+			t.Errorf("%s: %v, %d completions left", name, err, len(b.Done))
+		}
+	}
+	if got := readAllItems(t, db); len(got) != 0 {
+		t.Errorf("refused batches stored %v", got)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDB_prunes(t *testing.T) {
+	o := smallOptions()
+	now := testBase
+	o.Now = func() int64 { return now }
+	o.Classes = []Class{{History: time.Hour}, {History: 2 * time.Hour}}
+	db := openTest(t, vfs.NewMem(), o)
+	for k := range 30 {
+		b := &model.Batch{}
+		for item := model.ItemID(1); item <= 250; item++ {
+			for i := range 60 {
+				b.AppendUint(item, now+int64(i)*int64(time.Second), uint64(item)*uint64(k*60+i)*7919)
+			}
+		}
+		appendWait(t, db, b)
+		if err := db.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		now += int64(10 * time.Minute)
+	}
+	used := db.Stats()
+	freed, err := db.Prune(context.Background(), now)
+	if err != nil || freed == 0 {
+		t.Errorf("%d bytes freed of %d: %v", freed, used.DiskBytes, err)
+	}
+	s := db.Stats()
+	if s.DiskBytes != used.DiskBytes-freed || s.From < now-int64(3*time.Hour) || s.From > now-int64(2*time.Hour) || s.Values > used.Values*6/10 {
+		t.Errorf("stats after pruning %+v", s)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
 }

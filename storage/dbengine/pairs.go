@@ -32,7 +32,7 @@ type pair struct {
 	extents []journal.Extent
 
 	mu sync.Mutex
-	// oldest, newestValue and newestHour bound the times of what the pair holds; minTime if nothing.
+	// oldest and newestValue bound the times of the pair's values, newestHour those of its rows; minTime if there are none.
 	oldest, newestValue, newestHour int64
 	pageCount                       int64
 	values                          uint64
@@ -83,6 +83,13 @@ func (ps *pairs) add(p *pair) {
 	ps.next = max(ps.next, p.id.Number)
 }
 
+// setOpen says which pair grows. Only who holds db.flushing calls it, and may read open without the lock.
+func (ps *pairs) setOpen(p *pair) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.open = p
+}
+
 func (ps *pairs) all() []*pair {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -123,7 +130,7 @@ func (db *DB) openPair() (*pair, error) {
 	}
 	p.charged = 2 * blockBytes
 	db.pairs.add(p)
-	db.pairs.open = p
+	db.pairs.setOpen(p)
 	return p, nil
 }
 
@@ -165,7 +172,7 @@ func (db *DB) closePair() {
 	if p == nil {
 		return
 	}
-	db.pairs.open = nil
+	db.pairs.setOpen(nil)
 	if err := p.journal.Close(); err != nil {
 		db.o.Logger.Warn("close a journalfile", "file", p.id.JournalName(), "error", err)
 	}
@@ -240,7 +247,7 @@ func (db *DB) deleteOldest() bool {
 	if p == nil {
 		return false
 	}
-	db.o.Logger.Info("delete the oldest pair to make room", "file", p.id.Name(), "from", p.oldest, "to", p.newestValue)
+	db.o.Logger.Info("delete the oldest pair to make room", "file", p.id.Name())
 	db.deletePair(p)
 	return true
 }

@@ -54,7 +54,7 @@ func (db *DB) loadPairs(ctx context.Context, names []string) (model.LSN, error) 
 		lsn = max(lsn, db.register(p))
 		db.values.Add(int64(p.values))
 		if p.journal != nil {
-			db.pairs.open = p
+			db.pairs.setOpen(p)
 		} else {
 			p.extents = nil
 		}

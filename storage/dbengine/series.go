@@ -57,10 +57,12 @@ type series struct {
 
 // chunk is an encoded stretch of a hot page of numbers. It never changes.
 type chunk struct {
-	from, to      int64
-	count         int
-	valueType     model.ValueType
-	times, values []byte
+	from, to int64
+	// columns are the times, timesBytes of them, and behind them the values.
+	columns    []byte
+	timesBytes uint32
+	count      uint16
+	valueType  model.ValueType
 }
 
 // compact encodes hot as a chunk. Its room is used again.
@@ -85,15 +87,17 @@ func encodeChunk(t model.ValueType, times []int64, bits []uint64) chunk {
 	} else {
 		b = page.AppendUints(b, bits)
 	}
-	b = bytes.Clone(b)
 	return chunk{
-		from: times[0], to: times[len(times)-1], count: len(times), valueType: t, times: b[:k:k], values: b[k:],
+		from: times[0], to: times[len(times)-1], columns: append(make([]byte, 0, len(b)), b...),
+		timesBytes: uint32(k), count: uint16(len(times)), valueType: t,
 	}
 }
 
 // decode reads a chunk into d. Chunks are made and read by the same process, so that an error is a broken invariant.
 func (c *chunk) decode(d *decoded) {
-	err := d.decode(&extent.Page{Type: c.valueType, Count: c.count, Times: c.times, Values: c.values})
+	err := d.decode(&extent.Page{
+		Type: c.valueType, Count: int(c.count), Times: c.columns[:c.timesBytes:c.timesBytes], Values: c.columns[c.timesBytes:],
+	})
 	if err != nil {
 		panic(fmt.Sprintf("dbengine: a chunk of a hot page cannot be read: %v", err))
 	}
