@@ -36,7 +36,7 @@ type Piece struct {
 	Header mongo.Header
 	// Offset is where Data begins in the message: 0 for its start, with the header.
 	Offset int
-	// Data is what is at hand; it is valid during the call.
+	// Data is what is at hand; it is valid during the call. It is empty when a later part was asked for and did not come.
 	Data []byte
 }
 
@@ -58,7 +58,7 @@ type Options struct {
 	HeadBytes int
 	// MaxFlows bounds the table; 0 means 65,536. The longest idle flow makes room.
 	MaxFlows int
-	// MaxBufferBytes bounds the copies of messages that are spread over segments; 0 means 32 MiB.
+	// MaxBufferBytes bounds the copies of messages that are spread over segments; 0 means 16 MiB.
 	MaxBufferBytes int
 	// IdleNanos is after how long a silent flow is forgotten; 0 means 10 minutes.
 	IdleNanos int64
@@ -98,13 +98,14 @@ type Flow struct {
 	// Handshake is set when the connection's beginning was captured.
 	Handshake bool
 
+	id       uint64
 	key      flowKey
 	flipped  bool // Client is key.b
 	oriented bool
 	protocol protocol
-	tries    uint8 // segments looked at while the protocol is unknown
-	checked  uint8 // messages compared with other flows
-	closing  uint8 // FINs seen, one bit a direction
+	tries    uint16 // segments looked at while the protocol is unknown
+	checked  uint8  // messages compared with other flows
+	closing  uint8  // FINs seen, one bit a direction
 	lastAt   int64
 	slot     int // index in Table.flows
 	streams  [2]stream

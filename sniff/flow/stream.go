@@ -20,6 +20,8 @@ type stream struct {
 	header mongo.Header
 	at     int64
 	inside bool // skip leads to more of the message at hand, not to the next one
+	// probing is set while buffer holds the start of what may be a message, too little to tell.
+	probing bool
 	// late holds a segment that came too early, until the missing one comes.
 	late lateSegment
 }
@@ -32,32 +34,54 @@ type lateSegment struct {
 	at       int64
 }
 
-// payload brings a segment's payload into order and consumes it.
-func (t *Table) payload(f *Flow, side int, p *packet.Packet, at int64) {
+// payload brings a segment's payload into order and consumes it. It returns the flow, which is another one when the segment can only
+// belong to a new connection between the same ends.
+func (t *Table) payload(f *Flow, side int, p *packet.Packet, at int64) *Flow {
+	if o := &f.streams[1-side]; o.late.data != nil && p.Flags&packet.ACK != 0 && int32(p.Acknowledgement-o.late.sequence) > 0 {
+		// The peer has what is missing here: it will not come any more.
+		t.gap(f, 1-side, o.late.sequence)
+		t.replay(f, 1-side)
+	}
 	s := &f.streams[side]
 	if !s.started {
 		s.started, s.next = true, p.Sequence
 	}
 	data, wire := p.Payload, p.PayloadBytes
 	distance := int32(p.Sequence - s.next)
-	if distance < 0 {
-		if int(-distance) >= wire {
-			t.counters.Duplicates++
-			return
+	if distance != 0 {
+		switch {
+		case distance > farAway || distance < -farAway:
+			t.counters.Gaps++
+			f = t.restart(f)
+			s = &f.streams[side]
+			s.started, s.next = true, p.Sequence
+		case distance < 0:
+			if int(-distance) >= wire {
+				t.counters.Duplicates++
+				return f
+			}
+			wire += int(distance)
+			data = data[min(len(data), int(-distance)):]
+		default:
+			if t.hold(s, p, at) {
+				return f
+			}
+			t.gap(f, side, p.Sequence)
+			if behind := int(int32(s.next - p.Sequence)); behind > 0 {
+				// The held segment reached into this one.
+				if behind >= wire {
+					return f
+				}
+				wire -= behind
+				data = data[min(len(data), behind):]
+			}
 		}
-		wire += int(distance)
-		data = data[min(len(data), int(-distance)):]
-	}
-	if distance > 0 {
-		if t.hold(s, p, at) {
-			return
-		}
-		t.gap(f, s, p.Sequence)
 	}
 	t.advance(f, side, data, wire, at)
 	if s.late.data != nil {
 		t.replay(f, side)
 	}
+	return f
 }
 
 // hold keeps a segment that came too early, if none is held and the table may still copy. It returns false when the gap has to
@@ -78,7 +102,7 @@ func (t *Table) hold(s *stream, p *packet.Packet, at int64) bool {
 func (t *Table) replay(f *Flow, side int) {
 	s := &f.streams[side]
 	distance := int32(s.late.sequence - s.next)
-	if distance > 0 {
+	if s.late.data == nil || distance > 0 {
 		return
 	}
 	late := s.late
@@ -90,37 +114,61 @@ func (t *Table) replay(f *Flow, side int) {
 	t.give(late.data)
 }
 
-// gap notes that the bytes up to sequence are missing.
-func (t *Table) gap(f *Flow, s *stream, sequence uint32) {
-	// The held segment stands in the gap or at its end: consume it first, it may shorten the loss.
+// gap notes that the bytes up to sequence are missing. The held segment stands in the gap or at its end: it shortens the loss.
+func (t *Table) gap(f *Flow, side int, sequence uint32) {
+	s := &f.streams[side]
 	if s.late.data != nil && int32(sequence-s.late.sequence) > 0 {
 		late := s.late
 		s.late = lateSegment{}
-		t.jump(s, late.sequence)
-		side := 0
-		if s == &f.streams[1] {
-			side = 1
-		}
+		t.jump(f, side, late.sequence)
 		t.advance(f, side, late.data, late.wire, late.at)
 		t.give(late.data)
 	}
-	t.jump(s, sequence)
+	t.jump(f, side, sequence)
 }
 
-// jump moves to sequence over missing bytes. A gap within bytes that would be skipped anyway costs nothing; any other loses the
-// message at hand and the place.
-func (t *Table) jump(s *stream, sequence uint32) {
+// jump moves to sequence over missing bytes. A gap within bytes that would be skipped anyway costs nothing; one that ends before the
+// message at hand costs the rest of it; any other loses the place.
+func (t *Table) jump(f *Flow, side int, sequence uint32) {
+	s := &f.streams[side]
 	missing := int(int32(sequence - s.next))
 	if missing <= 0 {
 		return
 	}
 	t.counters.Gaps++
 	s.next = sequence
-	if s.synced && s.buffer == nil && s.skip >= missing {
+	if s.buffer != nil {
+		t.cut(f, side)
+	}
+	if s.synced && s.inside && s.skip < missing {
+		t.abandon(f, side)
+	}
+	if s.synced && s.skip >= missing {
 		s.skip -= missing
 		return
 	}
 	t.lose(s)
+}
+
+// cut hands on what is there of the message at hand, the rest of which will not come, and goes on behind it.
+func (t *Table) cut(f *Flow, side int) {
+	s := &f.streams[side]
+	if s.probing || s.offset == 0 && len(s.buffer) < mongo.HeaderBytes {
+		t.lose(s)
+		return
+	}
+	buffer := s.buffer
+	s.buffer = nil
+	t.deliver(f, side, s.offset, buffer)
+	t.give(buffer)
+}
+
+// abandon tells the handler that the part it asked for does not come, and goes on behind the message.
+func (t *Table) abandon(f *Flow, side int) {
+	s := &f.streams[side]
+	left := s.header.Length - s.offset
+	t.handler.Piece(&Piece{Flow: f, Direction: f.direction(side), At: s.at, Header: s.header, Offset: s.offset})
+	s.inside, s.offset, s.skip = false, 0, s.skip+left
 }
 
 // lose forgets the message at hand and the place.
@@ -128,7 +176,7 @@ func (t *Table) lose(s *stream) {
 	if s.buffer != nil {
 		t.give(s.buffer)
 	}
-	s.buffer, s.synced, s.skip, s.inside = nil, false, 0, false
+	s.buffer, s.synced, s.probing, s.skip, s.offset, s.inside = nil, false, false, 0, 0, false
 }
 
 // advance consumes payload in order; wire is its length on the wire, of which data may be the start.
@@ -136,40 +184,89 @@ func (t *Table) advance(f *Flow, side int, data []byte, wire int, at int64) {
 	s := &f.streams[side]
 	sequence := s.next
 	s.next += uint32(wire)
-	if f.protocol == unknownProtocol {
-		if s.buffer == nil && !t.recognise(f, side, data) {
-			s.synced = false
-			t.counters.Unsynced++
+	if f.protocol == unknownProtocol || !s.synced {
+		used, found := t.search(f, side, sequence, data, at)
+		if !found {
+			if s.probing && wire > len(data) {
+				t.lose(s)
+			}
 			return
 		}
-		s.synced = true
+		data, sequence, wire = data[used:], sequence+uint32(used), wire-used
 	}
 	t.consume(f, side, sequence, data, at)
-	if missing := wire - len(data); missing > 0 && s.started {
+	if missing := wire - len(data); missing > 0 {
 		// The capture cut the segment; its end counts like a gap.
 		s.next -= uint32(missing)
-		t.jump(s, s.next+uint32(missing))
+		t.jump(f, side, s.next+uint32(missing))
+	}
+}
+
+// search looks for a message at the start of a segment while the place is not known. It returns how many bytes of data it took
+// into the copy, and whether a message begins.
+func (t *Table) search(f *Flow, side int, sequence uint32, data []byte, at int64) (used int, found bool) {
+	s := &f.streams[side]
+	if s.probing {
+		n := min(probeBytes-len(s.buffer), len(data))
+		s.buffer = append(s.buffer, data[:n]...)
+		switch t.judge(f, side, s.buffer) {
+		case tooShort:
+			return n, false
+		case isMessage:
+			return n, t.found(f, side, sequence+uint32(n-len(s.buffer)))
+		}
+		t.lose(s)
+		if f.protocol != unknownProtocol && f.protocol != mongoProtocol {
+			return 0, false
+		}
+	}
+	switch t.judge(f, side, data) {
+	case isMessage:
+		s.synced = true
+		return 0, true
+	case tooShort:
+		if buffer := t.take(); buffer != nil {
+			s.buffer, s.probing, s.at = append(buffer, data...), true, at
+			return len(data), false
+		}
+		t.counters.NoBuffer++
+	}
+	s.synced = false
+	t.counters.Unsynced++
+	return 0, false
+}
+
+// found goes on with the message whose start was gathered while probing.
+func (t *Table) found(f *Flow, side int, sequence uint32) bool {
+	s := &f.streams[side]
+	h, _ := mongo.DecodeHeader(s.buffer)
+	if t.isCopy(f, sequence, s.buffer, s.at) {
+		t.copied(f)
+		return false
+	}
+	s.probing, s.synced, s.header, s.offset, s.want = false, true, h, 0, min(h.Length, t.headBytes)
+	return true
+}
+
+// copied marks a flow as the copy of another.
+func (t *Table) copied(f *Flow) {
+	f.protocol = copyProtocol
+	t.counters.Duplicates++
+	t.counters.Flows--
+	for i := range f.streams {
+		t.release(&f.streams[i])
 	}
 }
 
 // consume walks the messages in data.
 func (t *Table) consume(f *Flow, side int, sequence uint32, data []byte, at int64) {
 	s := &f.streams[side]
-	for len(data) > 0 {
-		if f.protocol != mongoProtocol {
-			return
-		}
+	for len(data) > 0 && f.protocol == mongoProtocol && s.synced {
 		if s.skip > 0 {
 			n := min(s.skip, len(data))
 			s.skip -= n
 			data, sequence = data[n:], sequence+uint32(n)
-			if s.skip > 0 {
-				return
-			}
 			continue
-		}
-		if !s.synced && !t.resync(s, data) {
-			return
 		}
 		var n int
 		if s.buffer != nil {
@@ -177,26 +274,12 @@ func (t *Table) consume(f *Flow, side int, sequence uint32, data []byte, at int6
 		} else {
 			n = t.begin(f, side, sequence, data, at)
 		}
-		if n == 0 {
-			return
-		}
 		data, sequence = data[n:], sequence+uint32(n)
 	}
 }
 
-// resync looks for a message at the start of a segment.
-func (t *Table) resync(s *stream, data []byte) bool {
-	h, err := mongo.DecodeHeader(data)
-	if err != nil || !mongo.Plausible(h, data) {
-		t.counters.Unsynced++
-		return false
-	}
-	s.synced = true
-	return true
-}
-
 // begin handles the start of a message, or of a later part that was asked for, at the start of data. It returns how many bytes
-// it used; 0 means that the place is lost.
+// it used.
 func (t *Table) begin(f *Flow, side int, sequence uint32, data []byte, at int64) int {
 	s := &f.streams[side]
 	if s.inside {
@@ -212,9 +295,7 @@ func (t *Table) begin(f *Flow, side int, sequence uint32, data []byte, at int64)
 		return 0
 	}
 	if t.isCopy(f, sequence, data, at) {
-		f.protocol = copyProtocol
-		t.counters.Duplicates++
-		t.counters.Flows--
+		t.copied(f)
 		return 0
 	}
 	s.header, s.at = h, at
@@ -282,21 +363,25 @@ func (t *Table) fill(f *Flow, side int, data []byte) int {
 // deliver hands a piece to the handler and sets how the stream goes on.
 func (t *Table) deliver(f *Flow, side int, offset int, data []byte) {
 	s := &f.streams[side]
-	direction := ToServer
-	if (side == 1) != f.flipped {
-		direction = ToClient
-	}
 	if offset == 0 {
 		t.counters.Messages++
 	}
 	end := offset + len(data)
-	p := Piece{Flow: f, Direction: direction, At: s.at, Header: s.header, Offset: offset, Data: data}
+	p := Piece{Flow: f, Direction: f.direction(side), At: s.at, Header: s.header, Offset: offset, Data: data}
 	more := t.handler.Piece(&p)
 	if more >= end && more < s.header.Length {
 		s.inside, s.offset, s.skip = true, more, more-end
 		return
 	}
 	s.inside, s.offset, s.skip = false, 0, s.header.Length-end
+}
+
+// direction says which way the messages of a side go.
+func (f *Flow) direction(side int) Direction {
+	if (side == 1) != f.flipped {
+		return ToClient
+	}
+	return ToServer
 }
 
 // take returns an empty buffer of headBytes, or nil when the limit is reached.
@@ -313,8 +398,9 @@ func (t *Table) take() []byte {
 	return make([]byte, 0, t.headBytes)
 }
 
-// give takes a buffer back.
+// give takes a buffer back. What it held is overwritten: values must not outlive their packet.
 func (t *Table) give(b []byte) {
+	clear(b)
 	t.bufferLeft += t.headBytes
 	if len(t.free) < 256 {
 		t.free = append(t.free, b[:0])

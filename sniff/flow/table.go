@@ -12,11 +12,20 @@ import (
 const (
 	defaultHeadBytes   = 16 << 10
 	defaultMaxFlows    = 1 << 16
-	defaultBufferBytes = 32 << 20
+	defaultBufferBytes = 16 << 20
 	defaultIdleNanos   = 600e9
 
-	// maxTries is how many segments of an unknown flow are looked at before it counts as foreign.
-	maxTries = 16
+	// maxTries is how many segments of an unknown flow are looked at before it counts as foreign. A capture that begins within a
+	// large message has to pass over all of it: 48 MB in segments of 1,460 bytes are 33,000, but a look costs next to nothing.
+	maxTries = 1 << 15
+	// lingerNanos is how long a closed flow is kept, so that repeated segments of it do not count as a new one.
+	lingerNanos = 5e9
+	// repeatWindow is how far behind the expected sequence number a SYN is still a repetition of the flow's own.
+	repeatWindow = 1 << 20
+	// farAway is a distance of sequence numbers that no window of the same connection spans: the ports are used again.
+	farAway = 1 << 28
+	// probeBytes is how much of a message is needed to recognise it.
+	probeBytes = mongo.HeaderBytes + 9
 	// copyChecks is how many messages of a new flow are compared with other flows.
 	copyChecks = 3
 	// copyWindow is how far apart a message and its NATed copy may be captured.
@@ -41,6 +50,7 @@ type Table struct {
 	free        [][]byte
 	bufferLeft  int
 	bufferLimit int
+	lastID      uint64
 	counters    Counters
 	seed        maphash.Seed
 	recent      [recentSize]recentHead
@@ -50,7 +60,7 @@ type Table struct {
 type recentHead struct {
 	hash uint64
 	at   int64
-	flow *Flow
+	flow uint64 // its id
 }
 
 // New returns an empty table.
@@ -144,7 +154,8 @@ func (t *Table) add(key flowKey) *Flow {
 	if len(t.flows) >= t.maxFlows {
 		t.evict()
 	}
-	f := &Flow{key: key, slot: len(t.flows)}
+	t.lastID++
+	f := &Flow{id: t.lastID, key: key, slot: len(t.flows)}
 	t.index[key] = f
 	t.flows = append(t.flows, f)
 	return f
@@ -191,7 +202,9 @@ func (t *Table) Expire(now int64) {
 		}
 		f := t.flows[t.sweep%len(t.flows)]
 		t.sweep++
-		if now-f.lastAt > t.idleNanos {
+		if f.closing == bothClosed && now-f.lastAt > lingerNanos {
+			t.remove(f, false)
+		} else if now-f.lastAt > t.idleNanos {
 			t.remove(f, true)
 		}
 	}
@@ -200,9 +213,13 @@ func (t *Table) Expire(now int64) {
 // Close forgets every flow.
 func (t *Table) Close() {
 	for len(t.flows) > 0 {
-		t.remove(t.flows[len(t.flows)-1], true)
+		f := t.flows[len(t.flows)-1]
+		t.remove(f, f.closing != bothClosed)
 	}
 }
+
+// bothClosed is Flow.closing once both ends have closed.
+const bothClosed = 3
 
 // follow handles the segment's flags and payload. side is 0 for the end key.a.
 func (t *Table) follow(f *Flow, side int, p *packet.Packet, at int64) {
@@ -214,111 +231,158 @@ func (t *Table) follow(f *Flow, side int, p *packet.Packet, at int64) {
 		t.counters.Segments++
 		switch f.protocol {
 		case mongoProtocol, unknownProtocol:
-			t.payload(f, side, p, at)
+			f = t.payload(f, side, p, at)
 		case copyProtocol:
 			t.counters.Duplicates++
 		}
 	}
+	// A closed flow stays for a while: segments that come late or twice belong to it, not to a new one.
 	if p.Flags&packet.RST != 0 {
-		t.remove(f, true)
-		return
+		f.closing = bothClosed
 	}
 	if p.Flags&packet.FIN != 0 {
 		f.closing |= 1 << side
-		if f.closing == 3 {
-			t.remove(f, false)
-		}
 	}
 }
 
 // open begins a stream at a SYN. A SYN on a used flow is a new connection with the same ports, unless it is a repetition.
 func (t *Table) open(f *Flow, side int, p *packet.Packet) {
-	s := &f.streams[side]
-	if s.started && s.next != p.Sequence+1 && p.Flags&packet.ACK == 0 {
-		oriented, flipped := f.oriented, f.flipped
-		t.remove(f, true)
-		f = t.add(f.key)
-		if oriented {
-			f.orient(flipped)
+	first := p.Sequence + 1
+	if s := &f.streams[side]; s.started {
+		if behind := int32(s.next - first); behind >= 0 && behind < repeatWindow {
+			return
 		}
-		s = &f.streams[side]
+		f = t.restart(f)
 	}
-	if s.started {
-		return
-	}
-	s.started, s.synced, s.next = true, true, p.Sequence+1
+	s := &f.streams[side]
+	s.started, s.synced, s.next = true, true, first
 	f.Handshake = true
 	if !f.oriented {
 		f.orient((side == 1) == (p.Flags&packet.ACK == 0))
 	}
 }
 
-// recognise decides what an unknown flow speaks from the start of a segment that may begin a message. It returns false while
-// the answer is open or the flow is of no interest.
-func (t *Table) recognise(f *Flow, side int, payload []byte) bool {
-	if len(payload) >= 3 && payload[0] == 0x16 && payload[1] == 3 && payload[2] <= 4 {
-		if t.serves(f.key.a.Port) || t.serves(f.key.b.Port) || t.detect && mongoPort(f.key) {
-			t.counters.Encrypted++
-			f.protocol = encryptedProtocol
-		} else {
-			f.protocol = foreignProtocol
-		}
-		return false
+// restart begins a new connection between the same ends.
+func (t *Table) restart(f *Flow) *Flow {
+	oriented, flipped, at := f.oriented, f.flipped, f.lastAt
+	t.remove(f, f.closing != bothClosed)
+	f = t.add(f.key)
+	f.lastAt = at
+	if oriented {
+		f.orient(flipped)
 	}
-	if f.Handshake && f.oriented && t.serves(f.Server.Port) {
-		// The connection's first bytes on a known port: a header even when the segment is too short to tell.
-		f.protocol = mongoProtocol
-		t.counters.Flows++
-		return true
+	t.last = f
+	return f
+}
+
+// judgement is what the start of a segment says of a message.
+type judgement uint8
+
+const (
+	noMessage judgement = iota
+	tooShort            // it may be a message; more bytes will tell
+	isMessage
+)
+
+// judge says whether a message begins at the start of head. Of an unknown flow it finds out what it speaks.
+func (t *Table) judge(f *Flow, side int, head []byte) judgement {
+	s := &f.streams[side]
+	fresh := f.protocol == unknownProtocol && f.Handshake && s.synced // the connection's first bytes
+	if f.protocol == unknownProtocol && isTLS(head) {
+		t.encrypted(f)
+		return noMessage
 	}
-	h, err := mongo.DecodeHeader(payload)
-	if err != nil || !mongo.Plausible(h, payload) {
-		f.tries++
-		if t.detect && f.tries >= maxTries {
-			f.protocol = foreignProtocol
+	h, err := mongo.DecodeHeader(head)
+	if err == mongo.ErrShort && fresh {
+		return tooShort
+	}
+	if err != nil {
+		return t.foreign(f)
+	}
+	if known := fresh && f.oriented && t.serves(f.Server.Port); !known {
+		switch {
+		case len(head) < probeBytes && h.Length >= probeBytes:
+			return tooShort
+		case !mongo.Plausible(h, head):
+			return t.foreign(f)
 		}
-		return false
+	}
+	if f.protocol == mongoProtocol {
+		return isMessage
 	}
 	if !f.oriented {
-		fromServer, known := senderIsServer(h, payload)
+		fromServer, known := senderIsServer(f, side, h, head)
 		if !known {
-			return false
+			return noMessage
 		}
 		f.orient((side == 1) != fromServer)
 	}
 	f.protocol = mongoProtocol
 	t.counters.Flows++
-	return true
+	return isMessage
 }
 
-// mongoPort reports whether one end has a port that MongoDB uses by default.
-func mongoPort(k flowKey) bool {
-	usual := func(p uint16) bool { return p >= 27017 && p <= 27020 }
-	return usual(k.a.Port) || usual(k.b.Port)
+// foreign counts a segment of an unknown flow that begins no message, and gives the flow up after many.
+func (t *Table) foreign(f *Flow) judgement {
+	if f.protocol != unknownProtocol {
+		return noMessage
+	}
+	if f.tries++; t.detect && f.tries >= maxTries {
+		f.protocol = foreignProtocol
+	}
+	return noMessage
 }
 
-// senderIsServer tells from a message which end sent it.
-func senderIsServer(h mongo.Header, payload []byte) (server, known bool) {
+// isTLS reports whether a TLS record of a handshake begins at the start of b.
+func isTLS(b []byte) bool { return len(b) >= 3 && b[0] == 0x16 && b[1] == 3 && b[2] <= 4 }
+
+// encrypted notes that a flow speaks TLS; it counts where a MongoDB server is known or likely.
+func (t *Table) encrypted(f *Flow) {
+	f.protocol = foreignProtocol
+	if t.serves(f.key.a.Port) || t.serves(f.key.b.Port) || t.detect && (usualPort(f.key.a.Port) || usualPort(f.key.b.Port)) {
+		f.protocol = encryptedProtocol
+		t.counters.Encrypted++
+	}
+}
+
+// usualPort reports whether MongoDB uses a port by default.
+func usualPort(p uint16) bool { return p >= 27017 && p <= 27020 }
+
+// senderIsServer tells from a message which end sent it. responseTo says little: old clients set it on requests, and the reply
+// to a client's request number 0 has 0.
+func senderIsServer(f *Flow, side int, h mongo.Header, payload []byte) (server, known bool) {
 	switch h.Op {
 	case mongo.OpReply, mongo.OpCommandReply:
 		return true, true
 	case mongo.OpCompressed:
+		if server, known = byPort(f, side); known {
+			return server, true
+		}
 		return h.ResponseTo != 0, true
 	case mongo.OpMsg:
-		var m mongo.Message
-		if mongo.Decode(payload, &m) != nil || m.Body == nil {
-			return false, m.SequenceCount > 0
-		}
-		var e bson.Element
-		if bson.Lookup(m.Body, "$db", &e) {
-			return false, true
-		}
-		if bson.Lookup(m.Body, "ok", &e) || bson.Lookup(m.Body, "cursor", &e) {
-			return true, true
-		}
-		return false, false
+	default:
+		return false, true
 	}
-	return false, true
+	var m mongo.Message
+	_ = mongo.Decode(payload, &m)
+	if m.SequenceCount > 0 {
+		return false, true
+	}
+	var e bson.Element
+	switch {
+	case m.Body == nil:
+	case bson.Lookup(m.Body, "$db", &e), bson.Lookup(m.Body, "lsid", &e):
+		return false, true
+	case bson.Lookup(m.Body, "ok", &e), bson.Lookup(m.Body, "cursor", &e) && e.Kind == bson.Document:
+		return true, true
+	}
+	return byPort(f, side)
+}
+
+// byPort tells the server by its port, where one end has a usual one and the other has not.
+func byPort(f *Flow, side int) (server, known bool) {
+	a, b := usualPort(f.key.a.Port), usualPort(f.key.b.Port)
+	return a == (side == 0), a != b
 }
 
 // isCopy reports whether the message at the start of payload was just seen on another flow: the same sequence number and bytes
@@ -333,9 +397,9 @@ func (t *Table) isCopy(f *Flow, sequence uint32, payload []byte, at int64) bool 
 	n := copy(head[4:], payload)
 	hash := maphash.Bytes(t.seed, head[:4+n])
 	slot := &t.recent[hash%recentSize]
-	if slot.hash == hash && slot.flow != f && at-slot.at < copyWindow && at >= slot.at {
+	if slot.hash == hash && slot.flow != f.id && at-slot.at < copyWindow && at >= slot.at {
 		return true
 	}
-	*slot = recentHead{hash: hash, at: at, flow: f}
+	*slot = recentHead{hash: hash, at: at, flow: f.id}
 	return false
 }
