@@ -82,6 +82,16 @@ func BenchmarkByKeyBytes(b *testing.B) {
 	}
 }
 
+func BenchmarkFindBytes(b *testing.B) {
+	c := bigCatalog(b)
+	key := []byte("vfs.dev.read.7[disk3,ops]")
+	for b.Loop() {
+		if _, ok := c.FindBytes(77, key); !ok {
+			b.Fatal("not found")
+		}
+	}
+}
+
 func BenchmarkSearch(b *testing.B) {
 	c := bigCatalog(b)
 	for b.Loop() {

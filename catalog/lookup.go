@@ -32,6 +32,21 @@ func (c *Catalog) ByKeyBytes(host model.HostID, key []byte) (model.Entry, bool) 
 	return c.index.lookup(host, c.index.symbols.findBytes(key))
 }
 
+// FindBytes returns only the id of the item with a key on a host: what a collector needs for every value.
+func (c *Catalog) FindBytes(host model.HostID, key []byte) (model.ItemID, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	h := c.index.hosts[host]
+	if h == nil {
+		return 0, false
+	}
+	i, ok := h.items[c.index.symbols.findBytes(key)]
+	if !ok {
+		return 0, false
+	}
+	return c.index.at(i).id, true
+}
+
 func (x *index) lookup(host model.HostID, key uint32) (model.Entry, bool) {
 	h := x.hosts[host]
 	if h == nil {

@@ -183,10 +183,14 @@ func TestByKeyBytes_doesNotAllocate(t *testing.T) {
 	key, host := []byte("cpu.load[all]"), []byte("host1")
 	n := testing.AllocsPerRun(100, func() {
 		id, _ := c.HostBytes(host)
-		if _, ok := c.ByKeyBytes(id, key); !ok {
+		e, ok := c.ByKeyBytes(id, key)
+		if found, also := c.FindBytes(id, key); !ok || !also || found != e.ID {
 			t.Fatal("not found")
 		}
 	})
+	if _, ok := c.FindBytes(2, key); ok {
+		t.Error("found on a host that does not exist")
+	}
 	if n != 0 {
 		t.Errorf("%v allocations", n)
 	}
