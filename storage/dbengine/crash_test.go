@@ -271,7 +271,7 @@ func crashRun(t *testing.T, seed uint64) (clones int, err error) {
 			return clones, c.Err()
 		}
 		h.ack(b)
-		switch r.IntN(12) {
+		switch h.r.IntN(12) { // r belongs to the syncs
 		case 0:
 			if err := db.Flush(context.Background()); err != nil {
 				return clones, err

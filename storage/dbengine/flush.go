@@ -317,17 +317,21 @@ func (db *DB) install(group []built, refs []*extentRef) {
 				count: uint32(p.Count), valueType: p.Type, kind: p.Kind,
 			})
 		}
-		remove := func(list []*sealed) []*sealed {
-			k := slices.Index(list, b.sealed)
-			return append(slices.Clip(list[:k]), list[k+1:]...)
-		}
-		b.series.dirty = remove(b.series.dirty)
-		sh.dirty = remove(sh.dirty)
+		// A new slice: a reader may hold the old one.
+		k := slices.Index(b.series.dirty, b.sealed)
+		b.series.dirty = slices.Concat(b.series.dirty[:k], b.series.dirty[k+1:])
+		b.clean = true
 		sh.mu.Unlock()
 		db.dirtyBytes.Add(-b.size)
 		db.hotBytes.Add(-b.size)
 		db.m.pagesWritten.Add(len(b.pages))
 		db.m.plainBytes.Add(int(b.size))
+	}
+	for i := range db.shards {
+		sh := &db.shards[i]
+		sh.mu.Lock()
+		sh.dirty = slices.DeleteFunc(sh.dirty, func(d *sealed) bool { return d.clean })
+		sh.mu.Unlock()
 	}
 }
 

@@ -119,6 +119,8 @@ type sealed struct {
 	lsn  model.LSN
 	size int64
 	at   int64
+	// clean means that its pages are on disk and known to the series.
+	clean bool
 }
 
 // pageRef is a page on disk.
