@@ -45,6 +45,7 @@ func tracePages(t testing.TB, varying, dense bool) []Page {
 
 // TestTrace_size checks the bytes a value on disk, everything in the extents counted.
 func TestTrace_size(t *testing.T) {
+	encoded := map[[2]bool][]Page{}
 	for _, test := range []struct {
 		name           string
 		varying, dense bool
@@ -61,7 +62,11 @@ func TestTrace_size(t *testing.T) {
 		{"all, dense", false, true, None, 0, 0.070},
 		{"varying, dense", true, true, None, 0, 0.545},
 	} {
-		pages := tracePages(t, test.varying, test.dense)
+		key := [2]bool{test.varying, test.dense}
+		if encoded[key] == nil {
+			encoded[key] = tracePages(t, test.varying, test.dense)
+		}
+		pages := encoded[key]
 		total, values, directory := 0, 0, 0
 		for first := 0; first < len(pages); first += 64 {
 			part := pages[first:min(first+64, len(pages))]

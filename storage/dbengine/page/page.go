@@ -12,6 +12,8 @@
 // its raw values and one byte. format/page.md documents every byte. The number of values is not stored; the caller keeps it.
 package page
 
+//go:generate go run ./gen
+
 import (
 	"errors"
 	"fmt"
