@@ -50,6 +50,7 @@ type Sniffer struct {
 	pairer   *pair.Pairer
 	finder   *shape.Finder
 	stats    *reqstat.Table
+	expired  int64
 }
 
 // New returns a sniffer that has seen nothing yet.
@@ -78,6 +79,10 @@ func (s *Sniffer) Frame(f *capture.Frame) {
 // Expire forgets idle connections and cursors; call it about once a second of capture time.
 func (s *Sniffer) Expire(now int64) {
 	s.flows.Expire(now)
+	if now-s.expired > 60e9 {
+		s.expired = now
+		s.pairer.Expire(now)
+	}
 }
 
 // Statistics returns the table that is being filled.

@@ -30,7 +30,12 @@ type Request struct {
 	Monitoring, Cluster, Waits bool
 	// Unacknowledged: no reply will come.
 	Unacknowledged bool
+	// Tag is the same for all requests of a connection from one application.
+	Tag *Tag
 }
+
+// Tag is a place where the sink keeps what belongs to a connection.
+type Tag struct{ Value any }
 
 // Reply is how a request ended.
 type Reply struct {
@@ -60,16 +65,23 @@ type Counters struct {
 	MalformedMessage, MalformedCommand, MalformedReply, MalformedCompression uint64
 	// Unreadable counts requests of which too little was captured to tell what they are.
 	Unreadable uint64
+	// NoRoom counts requests that were not remembered because too many waited.
+	NoRoom uint64
 }
 
 const (
 	// maxPending bounds the requests that wait on one connection; modern drivers have one at a time.
 	maxPending = 64
+	// maxWaiting bounds those of all connections.
+	maxWaiting = 1 << 16
+	// maxHeadBytes bounds the copies of messages' starts whose rest was asked for.
+	maxHeadBytes = 4 << 20
 	// maxCursors bounds the cursors that are remembered; cursorNanos is how long one lives without use, as on a server.
-	maxCursors  = 1 << 16
+	maxCursors  = 1 << 15
 	cursorNanos = 600e9
-	// inflateBytes is how much of a compressed message is unpacked.
+	// inflateBytes is how much of a compressed message is unpacked, inflateMore how much when its command is not within that.
 	inflateBytes = 16 << 10
+	inflateMore  = 1 << 20
 )
 
 // Pairer joins requests with replies. It belongs to one goroutine.
@@ -79,9 +91,15 @@ type Pairer struct {
 	inflater *mongo.Inflater
 	cursors  map[cursorKey]*cursor
 	counters Counters
+	waiting  int // requests that wait on all connections
+	heads    int // bytes of all connections' heads
 
+	// What is at hand, kept here because what is handed to an interface would be allocated each time.
 	message mongo.Message
 	command shape.Command
+	met     Request
+	answer  Reply
+	asked   pending
 }
 
 type cursorKey struct {
@@ -112,27 +130,32 @@ func (p *Pairer) Counters() Counters { return p.counters }
 // connection is the state of one flow.
 type connection struct {
 	application string
+	internal    bool
+	tag         *Tag
 	pending     []pending
-	// head is a copy of a message's start whose rest was asked for.
-	head   []byte
-	headAt int64
-	header mongo.Header
+	// head is a copy of a message's start whose rest was asked for; the fields from fieldsAt on are to be completed.
+	head     []byte
+	headAt   int64
+	header   mongo.Header
+	fieldsAt int
 }
 
 // pending is a request that waits for its reply.
 type pending struct {
 	id      uint32
 	further bool
-	request Request
+	blind   bool // nobody knows what it is; its reply is expected all the same
 	opens   bool // the reply may open a cursor
 	tails   bool // which will wait for data on purpose
+	cursor  int64
+	request Request
 }
 
 // Piece implements flow.Handler.
 func (p *Pairer) Piece(piece *flow.Piece) int {
 	c, _ := piece.Flow.State.(*connection)
 	if c == nil {
-		c = &connection{}
+		c = &connection{tag: &Tag{}}
 		piece.Flow.State = c
 	}
 	if piece.Direction == flow.ToClient {
@@ -148,8 +171,7 @@ func (p *Pairer) Piece(piece *flow.Piece) int {
 	return p.request(piece, c)
 }
 
-// decode reads a message's start, unpacking it if need be. ok is false when it cannot be read; what is at hand of it may still be
-// in p.message.
+// decode reads a message's start, unpacking it if need be. On an error, what is at hand of it may still be in p.message.
 func (p *Pairer) decode(h mongo.Header, data []byte) error {
 	body := data[mongo.HeaderBytes:]
 	if h.Op != mongo.OpCompressed {
@@ -157,7 +179,9 @@ func (p *Pairer) decode(h mongo.Header, data []byte) error {
 	}
 	plain, inflated, err := p.inflater.Inflate(h, body)
 	if err != nil {
-		p.message.Header = plain
+		// A header alone tells which request a reply answers.
+		_ = mongo.DecodeBody(plain, nil, &p.message)
+		p.message.BodyAt = 0
 		return err
 	}
 	err = mongo.DecodeBody(plain, inflated, &p.message)
@@ -167,32 +191,47 @@ func (p *Pairer) decode(h mongo.Header, data []byte) error {
 
 // request handles the start of a request and returns where more of it is needed.
 func (p *Pairer) request(piece *flow.Piece, c *connection) int {
-	err := p.decode(piece.Header, piece.Data)
-	m := &p.message
-	if err != nil && (m.Op != mongo.OpMsg || m.BodyAt == 0) {
-		p.unreadable(err)
+	if piece.Header.Op == mongo.OpReply || piece.Header.Op == mongo.OpCommandReply {
+		p.counters.MalformedCommand++
 		return 0
 	}
-	if m.Op == mongo.OpReply || m.Op == mongo.OpCommandReply {
-		p.counters.MalformedCommand++
+	more := p.look(piece, c)
+	if p.message.Compressed {
+		p.inflater.Wipe()
+	}
+	return more
+}
+
+// look reads a request's start.
+func (p *Pairer) look(piece *flow.Piece, c *connection) int {
+	m := &p.message
+	err := p.decode(piece.Header, piece.Data)
+	if m.Compressed && (err == nil && p.finder.Find(m, &p.command) && p.command.NeedAt > 0 || err != nil && m.BodyAt > 0) {
+		p.inflater.Limit = inflateMore
+		err = p.decode(piece.Header, piece.Data)
+		p.inflater.Limit = inflateBytes
+	}
+	if err != nil && (m.Op != mongo.OpMsg || m.BodyAt == 0) {
+		p.unreadable(err)
+		p.blind(piece, c)
 		return 0
 	}
 	whole := len(piece.Data) >= piece.Header.Length || m.Compressed
-	if m.Body == nil && m.BodyAt > 0 && !whole {
-		c.keep(piece)
-		return m.BodyAt
+	if m.Body == nil && m.BodyAt > 0 && !whole && p.keep(piece, c, 0) {
+		return max(m.BodyAt, len(piece.Data))
 	}
 	if !p.finder.Find(m, &p.command) {
 		p.counters.MalformedCommand++
+		p.blind(piece, c)
 		return 0
 	}
 	if p.command.NeedAt > 0 && !whole && m.Body != nil {
-		if at := p.bodyOffset(piece.Data) + p.command.NeedAt; at > len(piece.Data) && at < piece.Header.Length {
-			c.keep(piece)
-			return at
+		at := p.bodyOffset(piece.Data) + p.command.NeedAt
+		if at < piece.Header.Length && p.keep(piece, c, at) {
+			return max(at, len(piece.Data))
 		}
 	}
-	p.met(piece, c, piece.At)
+	p.report(piece, c, piece.At)
 	return 0
 }
 
@@ -201,33 +240,58 @@ func (p *Pairer) bodyOffset(data []byte) int {
 	return cap(data) - cap(p.message.Body)
 }
 
-// keep copies a message's start until its rest comes.
-func (c *connection) keep(piece *flow.Piece) {
-	c.head = append(c.head[:0], piece.Data...)
-	c.headAt, c.header = piece.At, piece.Header
+// keep copies a message's start until its rest comes. It returns false when there is no room for it.
+func (p *Pairer) keep(piece *flow.Piece, c *connection, fieldsAt int) bool {
+	if p.heads+len(piece.Data) > maxHeadBytes || len(piece.Data) >= piece.Header.Length {
+		return false
+	}
+	p.dropHead(c)
+	c.head = append([]byte(nil), piece.Data...)
+	p.heads += len(c.head)
+	c.headAt, c.header, c.fieldsAt = piece.At, piece.Header, fieldsAt
+	return true
 }
 
-// rest handles a later part of a request: the fields or the section that were asked for.
+func (p *Pairer) dropHead(c *connection) {
+	clear(c.head)
+	p.heads -= len(c.head)
+	c.head = nil
+}
+
+// rest handles a later part of a request: the fields or the section that were asked for. Without data it did not come.
 func (p *Pairer) rest(piece *flow.Piece, c *connection) {
-	err := p.decode(c.header, c.head)
+	if c.head == nil {
+		return
+	}
+	defer p.dropHead(c)
+	_ = p.decode(c.header, c.head)
 	m := &p.message
 	if m.Body == nil {
-		if err = mongo.DecodeRest(piece.Offset, piece.Data, m); err != nil {
+		// The head may end within the section's first bytes: read on from its beginning.
+		from := min(m.BodyAt, len(c.head))
+		data := append(c.head[from:len(c.head):len(c.head)], piece.Data...)
+		if piece.Offset > len(c.head) {
+			from, data = piece.Offset, piece.Data
+		}
+		if err := mongo.DecodeRest(from, data, m); err != nil {
 			p.unreadable(err)
+			p.blind(piece, c)
 			return
 		}
 	}
 	if !p.finder.Find(m, &p.command) {
 		p.counters.MalformedCommand++
+		p.blind(piece, c)
 		return
 	}
-	if p.command.NeedAt > 0 {
-		p.finder.Complete(m, piece.Data, &p.command)
+	if p.command.NeedAt > 0 && c.fieldsAt > 0 {
+		fields := piece.Data
+		if c.fieldsAt < len(c.head) {
+			fields = append(c.head[c.fieldsAt:len(c.head):len(c.head)], piece.Data...)
+		}
+		p.finder.Complete(m, fields, &p.command)
 	}
-	p.met(piece, c, c.headAt)
-	if cap(c.head) > 4096 {
-		c.head = nil
-	}
+	p.report(piece, c, c.headAt)
 }
 
 func (p *Pairer) unreadable(err error) {
@@ -241,33 +305,73 @@ func (p *Pairer) unreadable(err error) {
 	}
 }
 
-// met reports a request and remembers it until its reply comes.
-func (p *Pairer) met(piece *flow.Piece, c *connection, at int64) {
-	m, cmd := &p.message, &p.command
-	if cmd.Application != "" {
-		c.application = cmd.Application
+// blind remembers a request that could not be read, so that its reply does not count as one without a request.
+func (p *Pairer) blind(piece *flow.Piece, c *connection) {
+	switch piece.Header.Op {
+	case mongo.OpMsg, mongo.OpQuery, mongo.OpCommand, mongo.OpCompressed, mongo.OpGetMore:
+	default:
+		return
 	}
-	r := Request{
-		At: at, Server: piece.Flow.Server, Client: piece.Flow.Client, Application: c.application,
+	if piece.Header.Op == mongo.OpMsg && p.message.MoreToCome {
+		return
+	}
+	p.wait(c, pending{id: piece.Header.RequestID, blind: true})
+}
+
+// report reports a request and remembers it until its reply comes.
+func (p *Pairer) report(piece *flow.Piece, c *connection, at int64) {
+	m, cmd := &p.message, &p.command
+	if cmd.Nameless {
+		p.counters.Unreadable++
+		p.blind(piece, c)
+		return
+	}
+	if cmd.Application != "" && cmd.Application != c.application {
+		c.application, c.tag = cmd.Application, &Tag{}
+	}
+	c.internal = c.internal || cmd.Internal
+	p.met = Request{
+		At: at, Server: piece.Flow.Server, Client: piece.Flow.Client, Application: c.application, Tag: c.tag,
 		Command: cmd.Name, Database: cmd.Database, Collection: cmd.Collection, Statements: cmd.Statements,
-		Bytes: piece.Header.Length, Monitoring: cmd.Monitoring, Cluster: cmd.Cluster, Waits: cmd.Monitoring,
+		Bytes: piece.Header.Length, Monitoring: cmd.Monitoring, Cluster: cmd.Cluster || c.internal && !cmd.Monitoring, Waits: cmd.Monitoring,
 		Unacknowledged: m.MoreToCome,
 	}
-	p.useCursor(&r, cmd)
-	p.sink.Request(&r)
-	if m.MoreToCome {
+	r := &p.met
+	p.useCursor(r, cmd)
+	p.sink.Request(r)
+	if m.MoreToCome || m.Op == mongo.OpKillCursors {
 		return
 	}
-	if m.Op == mongo.OpKillCursors {
+	switch {
+	case len(r.Statements) == 1 && r.Statements[0].Count == 1:
+		r.Statements = r.Statements[0].Shape.Single()
+	default:
+		r.Statements = append([]shape.Statement(nil), r.Statements...)
+	}
+	p.wait(c, pending{id: piece.Header.RequestID, request: *r, opens: !cmd.Monitoring && !cmd.Silent, tails: cmd.Awaits, cursor: cmd.CursorID})
+}
+
+// wait remembers a request until its reply comes. On a full table the oldest of the connection makes room.
+func (p *Pairer) wait(c *connection, q pending) {
+	if p.waiting >= maxWaiting && len(c.pending) == 0 {
+		p.counters.NoRoom++
 		return
 	}
-	if len(c.pending) >= maxPending {
-		p.counters.UnmatchedRequests++
+	if len(c.pending) >= maxPending || p.waiting >= maxWaiting {
+		p.forgo(&c.pending[0])
 		copy(c.pending, c.pending[1:])
 		c.pending = c.pending[:len(c.pending)-1]
 	}
-	r.Statements = append([]shape.Statement(nil), r.Statements...)
-	c.pending = append(c.pending, pending{id: piece.Header.RequestID, request: r, opens: !cmd.Monitoring && !cmd.Silent, tails: cmd.Awaits})
+	c.pending = append(c.pending, q)
+	p.waiting++
+}
+
+// forgo counts a request whose reply will not come, and gives up its place.
+func (p *Pairer) forgo(q *pending) {
+	p.waiting--
+	if !q.further && !q.blind && !q.request.Monitoring {
+		p.counters.UnmatchedRequests++
+	}
 }
 
 // useCursor gives a getMore the shape of the command that opened its cursor.
@@ -295,11 +399,13 @@ func (p *Pairer) Closed(f *flow.Flow, _ bool) {
 		return
 	}
 	for i := range c.pending {
-		if q := &c.pending[i]; !q.further && !q.request.Monitoring {
-			p.counters.UnmatchedRequests++
-		}
+		p.forgo(&c.pending[i])
 	}
 	c.pending = nil
+	if c.head != nil {
+		p.counters.Unreadable++
+		p.dropHead(c)
+	}
 }
 
 // Expire forgets cursors that were not used for ten minutes.

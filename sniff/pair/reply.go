@@ -22,16 +22,21 @@ func (p *Pairer) reply(piece *flow.Piece, c *connection) {
 		p.counters.UnmatchedReplies++
 		return
 	}
-	// A moved copy: the sink may look at it while the slot is reused.
-	q := c.pending[at]
 	err := p.decode(piece.Header, piece.Data)
 	m := &p.message
-	more := err == nil && m.MoreToCome && (m.Op == mongo.OpMsg)
-	if more {
+	// The slot is reused below, while the sink still looks at the request.
+	p.asked = c.pending[at]
+	q := &p.asked
+	if err == nil && m.MoreToCome && m.Op == mongo.OpMsg {
 		// The next reply of the chain answers this one, not the request.
 		c.pending[at].id, c.pending[at].further = piece.Header.RequestID, true
 	} else {
 		c.pending = append(c.pending[:at], c.pending[at+1:]...)
+		p.waiting--
+	}
+	if q.blind {
+		p.wipe()
+		return
 	}
 	out := outcome{reply: Reply{Documents: -1}}
 	switch err {
@@ -42,11 +47,20 @@ func (p *Pairer) reply(piece *flow.Piece, c *connection) {
 	default:
 		p.counters.MalformedReply++
 	}
+	p.wipe()
 	out.reply.LatencyNanos = max(0, piece.At-q.request.At)
 	out.reply.Bytes = piece.Header.Length
 	out.reply.Further = q.further
-	p.trackCursor(&q, &out, piece.At)
-	p.sink.Reply(&q.request, &out.reply)
+	p.trackCursor(q, &out, piece.At)
+	p.answer = out.reply
+	p.sink.Reply(&q.request, &p.answer)
+}
+
+// wipe overwrites what was unpacked of the message at hand.
+func (p *Pairer) wipe() {
+	if p.message.Compressed {
+		p.inflater.Wipe()
+	}
 }
 
 // find returns the place of the newest request with an id, or -1.
@@ -204,6 +218,9 @@ func countElements(e *bson.Element) (n int, whole bool) {
 // trackCursor remembers a cursor that a reply opened, and forgets one that ended. The cursor's id may stand behind a large
 // batch that was not looked at; then its getMores count under their own name.
 func (p *Pairer) trackCursor(q *pending, out *outcome, at int64) {
+	if q.cursor != 0 && (out.reply.Failed || out.hasCursor && out.cursor == 0) {
+		delete(p.cursors, cursorKey{q.request.Server, q.cursor})
+	}
 	if !q.opens || len(q.request.Statements) == 0 || !out.hasCursor || out.cursor == 0 {
 		return
 	}

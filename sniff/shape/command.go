@@ -22,6 +22,8 @@ type Command struct {
 	Database, Collection string
 	// Monitoring is set for hello and heartbeats, Silent for authentication, Cluster for what members send each other.
 	Monitoring, Silent, Cluster bool
+	// Internal is set on the handshake of a member of the cluster or a router.
+	Internal bool
 	// Awaits is set when the cursor that the command opens waits for data on purpose (tailable, change streams).
 	Awaits bool
 	// CursorID is the cursor that a getMore goes on with.
@@ -32,6 +34,8 @@ type Command struct {
 	Application string
 	// NeedAt is set when the database's name lies behind the bytes at hand: the offset in the body at which the next field begins.
 	NeedAt int
+	// Nameless is set when the database is not known: the command cannot be attributed.
+	Nameless bool
 }
 
 // Finder finds the shapes of commands. It belongs to one goroutine.
@@ -43,9 +47,19 @@ type Finder struct {
 	names  map[string]string
 	fields fieldSet
 	other  *Shape
+	kind   commandKind // of the command at hand
 	// Overflow counts statements that went under "other" because the limit was reached.
 	Overflow uint64
 }
+
+// commandKind says what the first value of a command is.
+type commandKind uint8
+
+const (
+	plainCommand     commandKind = iota // a collection, if it is a string
+	bareCommand                         // no collection
+	qualifiedCommand                    // "database.collection"
+)
 
 // DefaultShapes is the limit of live shapes when Options give none.
 const DefaultShapes = 2000
@@ -129,7 +143,7 @@ func (f *Finder) command(m *mongo.Message, body, database []byte, c *Command) bo
 	} else if database == nil && set.cutAt > 0 {
 		c.NeedAt = set.cutAt
 	}
-	c.Database = f.name(database)
+	c.Database, c.Nameless = f.name(database), database == nil
 	if c.Monitoring {
 		f.handshake(c)
 		return true
@@ -139,6 +153,7 @@ func (f *Finder) command(m *mongo.Message, body, database []byte, c *Command) bo
 		return true
 	}
 	f.collection(first, c)
+	c.Cluster = c.Cluster || set.inside
 	f.flags(c)
 	f.statements(m, l, c)
 	return true
@@ -155,6 +170,13 @@ func (f *Finder) identify(key []byte, c *Command) *layout {
 		lower = append(lower, b)
 	}
 	c.Silent, c.Monitoring, c.Cluster = silent[string(lower)], monitoring[string(lower)], replication[string(lower)]
+	f.kind = plainCommand
+	switch {
+	case bare[string(lower)]:
+		f.kind = bareCommand
+	case qualified[string(lower)]:
+		f.kind = qualifiedCommand
+	}
 	if l := layouts[string(lower)]; l != nil {
 		c.Name = l.name
 		return l
@@ -172,26 +194,34 @@ func (f *Finder) collection(first *bson.Element, c *Command) {
 			c.Collection = f.name(e.Text())
 		}
 		return
-	case "renameCollection":
-		if t := first.Text(); t != nil {
-			if dot := bytes.IndexByte(t, '.'); dot > 0 {
-				c.Database, c.Collection = f.name(t[:dot]), f.name(t[dot+1:])
-			}
-		}
-		return
 	case "explain":
-		var inner bson.Element
-		if r, err := bson.NewReader(first.Value); err == nil && first.Kind == bson.Document {
-			if ok, _ := r.Next(&inner); ok && inner.Text() != nil {
-				c.Collection = f.name(inner.Text())
-			}
-		}
+		f.explained(first, c)
 		return
 	case "bulkWrite":
 		return
 	}
-	if t := first.Text(); t != nil {
+	t := first.Text()
+	switch {
+	case t == nil || f.kind == bareCommand:
+	case f.kind == qualifiedCommand:
+		if dot := bytes.IndexByte(t, '.'); dot > 0 {
+			c.Database, c.Collection = f.name(t[:dot]), f.name(t[dot+1:])
+		}
+	default:
 		c.Collection = f.name(t)
+	}
+}
+
+// explained takes the collection of the command that is explained.
+func (f *Finder) explained(first *bson.Element, c *Command) {
+	var inner bson.Element
+	if first.Kind != bson.Document {
+		return
+	}
+	if r, err := bson.NewReader(first.Value); err == nil {
+		if ok, _ := r.Next(&inner); ok && inner.Text() != nil {
+			c.Collection = f.name(inner.Text())
+		}
 	}
 }
 
@@ -223,6 +253,7 @@ func (f *Finder) flags(c *Command) {
 // handshake reads the application's name of a hello.
 func (f *Finder) handshake(c *Command) {
 	var e bson.Element
+	c.Internal = f.fields.get("internalClient") != nil
 	client := f.fields.get("client")
 	if client == nil || client.Kind != bson.Document {
 		return
@@ -238,6 +269,8 @@ func (f *Finder) handshake(c *Command) {
 // fieldSet is the top-level fields of one command.
 type fieldSet struct {
 	list []bson.Element
+	// inside is set when a field marks traffic within a cluster.
+	inside bool
 	// cutAt is the offset in the document of the field behind the one that is cut off; 0 when none is or it cannot be told.
 	cutAt int
 }
@@ -247,7 +280,7 @@ const maxFields = 64
 
 // read fills the set; it returns false when the document is malformed from its start.
 func (s *fieldSet) read(doc []byte) bool {
-	s.list, s.cutAt = s.list[:0], 0
+	s.list, s.cutAt, s.inside = s.list[:0], 0, false
 	r, err := bson.NewReader(doc)
 	if err != nil {
 		return false
@@ -271,6 +304,7 @@ func (s *fieldSet) read(doc []byte) bool {
 		}
 		at += 1 + len(e.Key) + 1 + len(e.Value)
 		s.list = append(s.list, e)
+		s.inside = s.inside || inside(e.Key)
 	}
 	return true
 }

@@ -106,7 +106,7 @@ func (m *mixer) nested(e *bson.Element, depth int, in mode) {
 	} else {
 		m.add(markDocument)
 	}
-	scalars := false
+	ordered, masked := in == inPipeline || in == keepPaths, false
 	var c bson.Element
 	for {
 		ok, err := r.Next(&c)
@@ -117,13 +117,14 @@ func (m *mixer) nested(e *bson.Element, depth int, in mode) {
 			break
 		}
 		if isArray && c.Kind != bson.Document && c.Kind != bson.Array && (in != keepPaths || fieldPath(&c) == nil) {
-			// Any number of scalars is one "?".
-			if !scalars {
+			// As printed: a run of values is one "?", or all of them are.
+			if !masked {
 				m.add(markScalar)
-				scalars = true
 			}
+			masked = true
 			continue
 		}
+		masked = masked && !ordered
 		next := in
 		if !isArray {
 			m.key(c.Key)

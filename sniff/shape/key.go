@@ -1,11 +1,17 @@
 package shape
 
-// isData reports whether a part of a field name is a value rather than a name: a number, an ObjectId in hexadecimal, a UUID.
+import "bytes"
+
+// maxDigits is how many digits a name may have; with more it holds a number that is data: "phone_15550123456".
+const maxDigits = 6
+
+// isData reports whether a part of a field name is a value rather than a name: a number or a date, an ObjectId in hexadecimal, a UUID, a
+// mail address, anything with many digits.
 func isData(part []byte) bool {
 	switch {
 	case len(part) == 0:
 		return false
-	case allDigits(part):
+	case allDigits(part) || digits(part) > maxDigits || bytes.IndexByte(part[1:], '@') >= 0:
 		return true
 	case len(part) == 24:
 		return allHex(part)
@@ -17,13 +23,26 @@ func isData(part []byte) bool {
 	return false
 }
 
+// allDigits reports whether b is a number, or a date or time in numbers.
 func allDigits(b []byte) bool {
+	if b[0] < '0' || b[0] > '9' {
+		return false
+	}
 	for _, c := range b {
-		if c < '0' || c > '9' {
+		if (c < '0' || c > '9') && c != '-' && c != ':' && c != '_' && c != '/' {
 			return false
 		}
 	}
 	return true
+}
+
+func digits(b []byte) (n int) {
+	for _, c := range b {
+		if c >= '0' && c <= '9' {
+			n++
+		}
+	}
+	return n
 }
 
 func isHex(c byte) bool {
@@ -90,15 +109,42 @@ func appendPrintable(dst, b []byte) []byte {
 	return dst
 }
 
-// mayBeData is a quick test that finds every key which appendKey would change: a digit at the start of a part, a length that an id
-// has, or a byte that is replaced.
+// The classes of bytes in field names, for mayBeData.
+const (
+	classHex   = 1 << iota // at the start of a part: a number or an id
+	classDigit             // counts
+	classBad               // always: replaced, or the mark of a mail address
+)
+
+var keyClasses = func() (t [256]uint8) {
+	for c := range 256 {
+		b := byte(c)
+		if isHex(b) {
+			t[c] |= classHex
+		}
+		if b >= '0' && b <= '9' {
+			t[c] |= classDigit
+		}
+		if b < 0x20 || b == '@' {
+			t[c] |= classBad
+		}
+	}
+	return t
+}()
+
+// mayBeData is a quick test that finds every key which appendKey would change: a hexadecimal digit at the start of a part that is
+// long enough for an id or begins with a digit, many digits, or a byte that is replaced.
 func mayBeData(key []byte) bool {
-	start := true
+	start, digits := true, 0
 	for _, c := range key {
-		if start && isHex(c) || c < 0x20 {
-			return true
+		class := keyClasses[c]
+		if class != 0 {
+			if class&classBad != 0 || start && (class&classDigit != 0 || len(key) >= 24) {
+				return true
+			}
+			digits += int(class&classDigit) >> 1
 		}
 		start = c == '.'
 	}
-	return len(key) > maxKeyBytes
+	return digits > maxDigits || len(key) > maxKeyBytes
 }

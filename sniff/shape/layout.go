@@ -60,12 +60,40 @@ var silent = map[string]bool{
 	"copydb": true, "copydbgetnonce": true, "copydbsaslstart": true, "setparameter": true, "usersinfo": true,
 }
 
+// bare are the commands whose first value is a name or a setting, not a collection: of users, roles, shards, parameters.
+var bare = map[string]bool{
+	"dropuser": true, "dropallusersfromdatabase": true, "grantrolestouser": true, "revokerolesfromuser": true, "createrole": true, "updaterole": true,
+	"droprole": true, "grantprivilegestorole": true, "revokeprivilegesfromrole": true, "grantrolestorole": true, "revokerolesfromrole": true,
+	"rolesinfo": true, "getparameter": true, "setfeaturecompatibilityversion": true, "configurefailpoint": true, "getlog": true, "addshard": true,
+	"removeshard": true, "enablesharding": true, "moveprimary": true, "addshardtozone": true, "removeshardfromzone": true, "logrotate": true,
+	"killop": true, "killsessions": true, "killallsessions": true, "ping": true,
+}
+
+// qualified are the commands whose first value is "database.collection".
+var qualified = map[string]bool{
+	"renamecollection": true, "shardcollection": true, "movechunk": true, "movecollection": true, "split": true, "splitchunk": true, "mergechunks": true,
+	"updatezonekeyrange": true, "refinecollectionshardkey": true, "reshardcollection": true, "unshardcollection": true, "balancercollectionstatus": true,
+	"getshardversion": true, "clearjumboflag": true, "analyzeshardkey": true, "configurequeryanalyzer": true,
+}
+
 // monitoring are the commands by which drivers watch servers; they wait on purpose and are kept apart.
 var monitoring = map[string]bool{"hello": true, "ismaster": true}
 
 // replication are the commands that members of a cluster send each other.
 var replication = map[string]bool{
 	"replsetheartbeat": true, "replsetupdateposition": true, "replsetrequestvotes": true, "_isself": true,
+}
+
+// inside reports whether a field marks what members of a cluster and routers send each other.
+func inside(key []byte) bool {
+	if len(key) < 9 {
+		return false
+	}
+	switch string(key) {
+	case "shardVersion", "databaseVersion", "$replData", "$oplogQueryData", "$configServerState", "$configTime":
+		return true
+	}
+	return false
 }
 
 // ignored are the fields of any command that say how, not what: session, transaction, limits of time, routing.

@@ -59,32 +59,47 @@ func unwrap(doc []byte, names ...string) []byte {
 	return doc
 }
 
+// yes is the value of a flag that is set.
+var yes = []byte{1}
+
 // legacyShape gives a legacy operation the shape of the command that took its place.
 func (f *Finder) legacyShape(m *mongo.Message, c *Command) {
-	document := func(key string, doc []byte) bson.Element {
-		return bson.Element{Kind: bson.Document, Key: []byte(key), Value: doc}
+	fields := make([]bson.Element, 0, 6)
+	document := func(key string, doc []byte) {
+		if doc != nil {
+			fields = append(fields, bson.Element{Kind: bson.Document, Key: []byte(key), Value: doc})
+		}
+	}
+	flag := func(key string, set bool) {
+		if set {
+			fields = append(fields, bson.Element{Kind: bson.Boolean, Key: []byte(key), Value: yes})
+		}
 	}
 	switch m.Op {
 	case mongo.OpGetMore:
 	case mongo.OpQuery:
-		fields := []bson.Element{document("filter", m.Body)}
+		inner := unwrap(m.Body, "$query", "query")
+		document("filter", inner)
 		var sort bson.Element
-		if inner := unwrap(m.Body, "$query", "query"); len(inner) != len(m.Body) {
-			fields[0].Value = inner
-			if bson.Lookup(m.Body, "$orderby", &sort) || bson.Lookup(m.Body, "orderby", &sort) {
-				sort.Key = []byte("sort")
-				fields = append(fields, sort)
-			}
+		if len(inner) != len(m.Body) && (bson.Lookup(m.Body, "$orderby", &sort) || bson.Lookup(m.Body, "orderby", &sort)) {
+			sort.Key = []byte("sort")
+			fields = append(fields, sort)
 		}
+		document("projection", m.Second)
+		flag("skip", m.Skip != 0)
+		flag("limit", m.Limit < 0 || m.Limit == 1)
+		c.Awaits = m.Flags&mongo.QueryTailable != 0
 		f.parts(layouts["find"].parts, fields, c)
 	case mongo.OpUpdate:
-		fields := []bson.Element{document("q", m.Body)}
-		if m.Second != nil {
-			fields = append(fields, document("u", m.Second))
-		}
+		document("q", m.Body)
+		document("u", m.Second)
+		flag("multi", m.Flags&mongo.UpdateMulti != 0)
+		flag("upsert", m.Flags&mongo.UpdateUpsert != 0)
 		f.parts(updateParts, fields, c)
 	case mongo.OpDelete:
-		f.parts(deleteParts, []bson.Element{document("q", m.Body)}, c)
+		document("q", m.Body)
+		flag("limit", m.Flags&mongo.DeleteSingle != 0)
+		f.parts(deleteParts, fields, c)
 	default:
 		f.simple(c)
 	}

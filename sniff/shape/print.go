@@ -21,33 +21,55 @@ const (
 	keepPaths
 	// inPipeline: the elements of this array are stages.
 	inPipeline
+	// inFacet: the fields of this document are pipelines.
+	inFacet
 )
+
+// expressions are the stages whose strings may name fields. What is in any other stage may be a value: the query of $geoNear, the text of
+// $search.
+var expressions = map[string]bool{
+	"$addFields": true, "$set": true, "$unset": true, "$project": true, "$group": true, "$replaceRoot": true, "$replaceWith": true, "$unwind": true,
+	"$bucket": true, "$bucketAuto": true, "$sortByCount": true, "$redact": true, "$lookup": true, "$graphLookup": true, "$unionWith": true,
+	"$setWindowFields": true, "$fill": true, "$densify": true,
+}
 
 // childMode returns the mode of the value under key in a document of the given mode.
 func childMode(in mode, key []byte) mode {
 	if len(key) == 0 || key[0] != '$' {
-		switch {
-		case in == inPipeline:
-			return keepPaths
-		case in == keepPaths && string(key) == "pipeline":
+		switch in {
+		case inPipeline:
+			return maskAll
+		case inFacet:
 			return inPipeline
-		case in == keepPaths && string(key) == "sortBy":
-			return keepDirections
+		case keepPaths:
+			switch string(key) {
+			case "pipeline":
+				return inPipeline
+			case "sortBy":
+				return keepDirections
+			case "restrictSearchWithMatch":
+				return maskAll
+			}
 		}
 		return in
 	}
 	switch string(key) {
-	case "$match", "$literal":
+	case "$match", "$literal", "$elemMatch":
 		return maskAll
 	case "$sort":
 		return keepDirections
 	case "$expr":
 		return keepPaths
 	case "$facet":
-		return inPipeline
+		if in == inPipeline {
+			return inFacet
+		}
 	}
 	if in == inPipeline {
-		return keepPaths
+		if expressions[string(key)] {
+			return keepPaths
+		}
+		return maskAll
 	}
 	return in
 }
@@ -154,8 +176,8 @@ func (p *printer) document(dst, doc []byte, depth int, in mode) []byte {
 		field = append(field, ": "...)
 		fields = append(fields, p.field(field, &e, depth, in))
 	}
-	if len(fields) == 1 && !cut && string(only.Key) == "$eq" {
-		// {a: {$eq: 1}} is {a: 1}.
+	if in == maskAll && len(fields) == 1 && !cut && string(only.Key) == "$eq" {
+		// {a: {$eq: 1}} is {a: 1}; in an expression $eq compares two values and stays.
 		return p.value(dst, &only, depth, in)
 	}
 	if in != keepDirections {
@@ -174,7 +196,8 @@ func (p *printer) field(dst []byte, e *bson.Element, depth int, in mode) []byte 
 	return p.value(dst, e, depth, next)
 }
 
-// array prints an array. Scalars are one "?"; documents are printed once each, sorted unless they are stages of a pipeline.
+// array prints an array. Scalars are one "?" however many there are; documents are printed once each, sorted unless they are stages
+// of a pipeline.
 func (p *printer) array(dst, doc []byte, depth int, in mode) []byte {
 	r, err := bson.NewReader(doc)
 	if err != nil {
@@ -183,7 +206,7 @@ func (p *printer) array(dst, doc []byte, depth int, in mode) []byte {
 	ordered := in == inPipeline || in == keepPaths
 	var items [][]byte
 	var e bson.Element
-	cut, empty := false, true
+	cut, empty, masked := false, true, false
 	for {
 		ok, err := r.Next(&e)
 		cut = cut || err != nil
@@ -191,11 +214,16 @@ func (p *printer) array(dst, doc []byte, depth int, in mode) []byte {
 			break
 		}
 		empty = false
-		item := p.value(nil, &e, depth, in)
-		if ordered && len(items) > 0 && string(item) == "?" && string(items[len(items)-1]) == "?" {
+		if e.Kind != bson.Document && e.Kind != bson.Array && (in != keepPaths || fieldPath(&e) == nil) {
+			// A run of values is one "?"; where order has no meaning, all of them are.
+			if !masked {
+				items = append(items, []byte("?"))
+			}
+			masked = true
 			continue
 		}
-		items = append(items, item)
+		masked = masked && !ordered
+		items = append(items, p.value(nil, &e, depth, in))
 	}
 	if empty && !ordered {
 		// An empty list of values is a list of any length.

@@ -42,7 +42,12 @@ type Shape struct {
 	Command string
 	// Text is the printed normal form, at most MaxTextBytes.
 	Text string
+
+	single []Statement
 }
+
+// Single is one statement of this shape; the slice is shared and not to be changed.
+func (s *Shape) Single() []Statement { return s.single }
 
 // Namespace returns "database.collection", or the bare database.
 func (s *Shape) Namespace() string {
@@ -68,5 +73,6 @@ func newShape(database, collection, command, text string) *Shape {
 	h.Write([]byte{0})
 	h.Write([]byte(text))
 	s.Fingerprint = Fingerprint(h.Sum64())
+	s.single = []Statement{{Shape: s, Count: 1}}
 	return s
 }

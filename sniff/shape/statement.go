@@ -2,6 +2,7 @@ package shape
 
 import (
 	"bytes"
+	"strings"
 
 	"tidemark/wire/bson"
 	"tidemark/wire/mongo"
@@ -48,6 +49,7 @@ func (f *Finder) add(c *Command, hash uint64, database, collection string, text 
 
 // meet finds or makes the shape of a text.
 func (f *Finder) meet(hash uint64, database, collection, command, text string) *Shape {
+	text = strings.ToValidUTF8(text, "?")
 	if len(text) > MaxTextBytes {
 		cut := MaxTextBytes - len("…")
 		for cut > 0 && text[cut]&0xC0 == 0x80 {

@@ -25,6 +25,7 @@ type Inflater struct {
 	// Limit is how many bytes of a body are unpacked at most, whatever the message declares.
 	Limit  int
 	out    []byte
+	used   int // bytes of out that may hold something
 	zlib   io.ReadCloser
 	reader bytes.Reader
 	zstd   *zstd.Decoder
@@ -71,6 +72,7 @@ func (f *Inflater) unpack(compressor byte, packed []byte, most int, whole bool) 
 	if cap(f.out) < most {
 		f.out = make([]byte, most)
 	}
+	f.used = max(f.used, most)
 	switch compressor {
 	case compressorNone:
 		return packed[:min(len(packed), most)], nil
@@ -122,4 +124,7 @@ func readUpTo(r io.Reader, out []byte, whole bool) ([]byte, error) {
 }
 
 // Wipe overwrites what was unpacked, so that no values stay in memory.
-func (f *Inflater) Wipe() { clear(f.out) }
+func (f *Inflater) Wipe() {
+	clear(f.out[:min(f.used, len(f.out))])
+	f.used = 0
+}
