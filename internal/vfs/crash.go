@@ -45,7 +45,7 @@ func (m *Mem) Clone() *Mem {
 	for name, n := range m.entries {
 		if copies[n] == nil {
 			data := append([]byte(nil), n.data...)
-			copies[n] = &inode{data: data, old: map[int64][sectorBytes]byte{}, synced: int64(len(data)), links: 1}
+			copies[n] = &inode{data: data, old: map[int64][sectorBytes]byte{}, synced: int64(len(data))}
 		}
 		c.entries[name] = copies[n]
 		c.durable[name] = copies[n]
@@ -80,5 +80,5 @@ func (n *inode) crash(r *rand.Rand) *inode {
 			copy(data[at:], old[:])
 		}
 	}
-	return &inode{data: data, old: map[int64][sectorBytes]byte{}, synced: size, links: 1}
+	return &inode{data: data, old: map[int64][sectorBytes]byte{}, synced: size}
 }

@@ -39,8 +39,6 @@ type inode struct {
 	// old holds the content that sectors had at the last sync, for those written since.
 	old    map[int64][sectorBytes]byte
 	synced int64 // length at the last sync
-	links  int
-	opens  int
 }
 
 // dirOp is one change of names: from loses its file if set, to gets file if set.
@@ -71,7 +69,7 @@ func (m *Mem) OnSync(f func()) {
 	m.onSync = f
 }
 
-// UsedBytes is the length of all files, open but removed ones included.
+// UsedBytes is the length of all files that have a name.
 func (m *Mem) UsedBytes() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,7 +112,6 @@ func (m *Mem) Open(name string) (File, error) {
 }
 
 func (m *Mem) open(name string, n *inode, writable bool) File {
-	n.opens++
 	return &memFile{fs: m, node: n, name: name, writable: writable}
 }
 
@@ -152,7 +149,7 @@ func (m *Mem) create(name string) (*inode, error) {
 	if !m.folders[path.Dir(name)] {
 		return nil, notExist("create", name)
 	}
-	n := &inode{old: map[int64][sectorBytes]byte{}, links: 1}
+	n := &inode{old: map[int64][sectorBytes]byte{}}
 	m.entries[name] = n
 	m.pending = append(m.pending, dirOp{to: name, file: n})
 	return n, nil

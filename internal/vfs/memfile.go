@@ -156,7 +156,6 @@ func (f *memFile) Close() error {
 		return f.fail("close", fs.ErrClosed)
 	}
 	f.closed = true
-	f.node.opens--
 	return nil
 }
 

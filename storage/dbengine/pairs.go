@@ -172,7 +172,7 @@ func (db *DB) closePair() {
 	if p == nil {
 		return
 	}
-	db.pairs.setOpen(nil)
+	defer db.pairs.setOpen(nil) // until the index is there nobody may delete the pair
 	if err := p.journal.Close(); err != nil {
 		db.o.Logger.Warn("close a journalfile", "file", p.id.JournalName(), "error", err)
 	}
