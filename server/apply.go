@@ -58,6 +58,11 @@ func (s *Server) applyTriggers(ctx context.Context, c *confcache.Changes) error 
 	if err := s.events.Forget(ctx, changes.Deletes); err != nil {
 		return fmt.Errorf("forget deleted triggers: %w", err)
 	}
+	if len(c.DeletedTriggers) > 0 {
+		if err := s.db.ForgetTriggers(ctx, c.DeletedTriggers); err != nil {
+			return fmt.Errorf("forget deleted triggers: %w", err)
+		}
+	}
 	for _, id := range c.Hosts {
 		if h, ok := c.Snapshot.HostByID(id); ok {
 			if err := s.evaluator.ItemsChanged(ctx, h.Host); err != nil {

@@ -284,7 +284,11 @@ type eventStore struct {
 // Load implements event.Store.
 func (e eventStore) Load(ctx context.Context) (event.Loaded, error) {
 	var l event.Loaded
-	var err error
+	// Triggers that were deleted while no event log was open leave their states and problems behind.
+	err := e.db.ForgetTriggers(ctx, nil)
+	if err != nil {
+		return l, err
+	}
 	if l.States, err = e.db.TriggerStates(ctx); err != nil {
 		return l, err
 	}
