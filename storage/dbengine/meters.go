@@ -21,7 +21,10 @@ type meters struct {
 func newMeters(db *DB) *meters {
 	set := db.o.Metrics
 	counter := func(name string) *metrics.Counter { return set.GetOrCreateCounter("tidemark_dbengine_" + name) }
-	gauge := func(name string, f func() float64) { set.GetOrCreateGauge("tidemark_dbengine_"+name, f) }
+	gauge := func(name string, f func() float64) {
+		set.UnregisterMetric("tidemark_dbengine_" + name) // an engine that was opened before on the same set
+		set.NewGauge("tidemark_dbengine_"+name, f)
+	}
 	gauge("page_cache_hits_total", func() float64 { return float64(db.cache.Stats().Hits) })
 	gauge("page_cache_misses_total", func() float64 { return float64(db.cache.Stats().Misses) })
 	gauge("page_cache_evictions_total", func() float64 { return float64(db.cache.Stats().Evictions) })
