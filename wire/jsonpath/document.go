@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // Limits of a document.
@@ -342,6 +343,19 @@ func (d *Document) appendText(dst []byte, i uint32) []byte {
 		return unquote(dst, d.text[n.start+1:n.end-1])
 	}
 	return append(dst, d.text[n.start:n.end]...)
+}
+
+// textOf returns what appendText appends, without a copy if it stands so in the text.
+func (d *Document) textOf(i uint32) string {
+	n := &d.nodes[i]
+	text := d.text[n.start:n.end]
+	if n.kind == kindString {
+		text = text[1 : len(text)-1]
+		if bytes.IndexByte(text, '\\') >= 0 {
+			return string(unquote(nil, text))
+		}
+	}
+	return unsafe.String(unsafe.SliceData(text), len(text))
 }
 
 // isNamed reports whether a node is a member with this name.

@@ -259,11 +259,36 @@ func (q *query) pathOperand(f *filter, at uint32) (operand, error) {
 	if f.root {
 		start = 0
 	}
+	if n, found, simple := q.follow(f.segments, start); simple {
+		if !found {
+			return operand{}, nil
+		}
+		return operand{kind: isText, text: q.textOf(n)}, nil
+	}
 	r, err := q.walk(f.segments, start)
 	if err != nil || r.empty() {
 		return operand{}, err
 	}
 	return operand{kind: isText, text: string(q.firstText(&r))}, nil
+}
+
+// follow is walk for paths of single names and indexes only, which nearly all paths in filters are; it does not allocate.
+func (q *query) follow(segments []segment, n uint32) (at uint32, found, simple bool) {
+	for i := range segments {
+		s := &segments[i]
+		if !s.definite() {
+			return 0, false, false
+		}
+	}
+	for i := range segments {
+		out, err := q.children(&segments[i], n, q.room[:0])
+		q.room = out
+		if err != nil || len(out) == 0 {
+			return 0, false, true
+		}
+		n = out[0]
+	}
+	return n, true, true
 }
 
 func matches(f *filter, left, right operand) (operand, error) {

@@ -18,6 +18,8 @@ var ErrTooMuch = errors.New("the JSONPath looks at too many values of the docume
 type query struct {
 	*Document
 	steps int
+	// room is scratch of follow.
+	room []uint32
 }
 
 // result is what a path has found so far.
