@@ -116,7 +116,8 @@ func measure(b *model.Batch) (mask uint32, need int, err error) {
 // placeRows puts the rows into their series, sets their flags, and notes in a.rows which of them were stored.
 func (db *DB) placeRows(a *appending, b *model.Batch, before model.LSN) {
 	limits := db.o.limits
-	oldest := db.oldest()
+	now := db.o.Now()
+	oldest := db.oldest(now)
 	var last *series
 	var near *run // that of last
 	for i, id := range b.Items {
@@ -141,7 +142,7 @@ func (db *DB) placeRows(a *appending, b *model.Batch, before model.LSN) {
 			a.stats.expired++
 			continue
 		}
-		flag := db.place(s, &v, before, b.ArrivedAt)
+		flag := db.place(s, &v, before, now)
 		b.Flags[i] |= flag
 		if flag&model.Duplicate != 0 {
 			a.stats.duplicate++
@@ -168,9 +169,8 @@ func (c *appended) count(f model.Flag) {
 }
 
 // oldest returns, for each class, the time before which values are expired.
-func (db *DB) oldest() *[MaxClasses]int64 {
+func (db *DB) oldest(now int64) *[MaxClasses]int64 {
 	var times [MaxClasses]int64
-	now := db.o.Now()
 	for i := range times {
 		times[i] = minTime
 		if i < len(db.o.Classes) && db.o.Classes[i].History > 0 {
@@ -187,9 +187,9 @@ func (db *DB) full(s *series) bool {
 
 // place puts a value into its series; the shard is locked. It returns the flags that the value gets, and sets v.at to where
 // it was stored.
-func (db *DB) place(s *series, v *value, before model.LSN, arrivedAt int64) model.Flag {
+func (db *DB) place(s *series, v *value, before model.LSN, now int64) model.Flag {
 	if v.at > s.newest {
-		db.pushNewest(s, v, before, arrivedAt)
+		db.pushNewest(s, v, before, now)
 		return 0
 	}
 	flag := model.Flag(0)
@@ -198,7 +198,7 @@ func (db *DB) place(s *series, v *value, before model.LSN, arrivedAt int64) mode
 	}
 	for ; ; v.at++ {
 		if v.at > s.newest { // moved past the end
-			db.pushNewest(s, v, before, arrivedAt)
+			db.pushNewest(s, v, before, now)
 			return model.Moved
 		}
 		found, same := db.lookup(s, v)
@@ -210,7 +210,7 @@ func (db *DB) place(s *series, v *value, before model.LSN, arrivedAt int64) mode
 		}
 		flag |= model.Moved
 	}
-	db.begin(s, v.valueType, before, arrivedAt)
+	db.begin(s, v.valueType, before, now)
 	s.insert(v)
 	if v.valueType.Numeric() {
 		db.trendOf(s).correct(v.at, v.valueType)
@@ -219,20 +219,20 @@ func (db *DB) place(s *series, v *value, before model.LSN, arrivedAt int64) mode
 }
 
 // begin makes the series ready for a value that its hot page does not hold yet.
-func (db *DB) begin(s *series, t model.ValueType, before model.LSN, arrivedAt int64) {
+func (db *DB) begin(s *series, t model.ValueType, before model.LSN, now int64) {
 	if s.unsealed() {
 		if s.valueType == t {
 			return
 		}
-		db.detach(s, before, arrivedAt, false) // a page has one type
+		db.detach(s, before, now, false) // a page has one type
 	}
-	s.valueType, s.logFrom, s.since = t, before, arrivedAt
+	s.valueType, s.logFrom, s.since = t, before, now
 }
 
 // pushNewest appends a value that is later than all others of its series.
-func (db *DB) pushNewest(s *series, v *value, before model.LSN, arrivedAt int64) {
+func (db *DB) pushNewest(s *series, v *value, before model.LSN, now int64) {
 	if s.count == 0 || s.valueType != v.valueType {
-		db.begin(s, v.valueType, before, arrivedAt)
+		db.begin(s, v.valueType, before, now)
 	}
 	bits := v.bits
 	if v.valueType.InArena() {

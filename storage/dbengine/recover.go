@@ -187,6 +187,7 @@ func (db *DB) openLog(ctx context.Context, floor, marksLSN model.LSN) error {
 // replayRows puts the rows of a log record that no page holds into their series.
 func (db *DB) replayRows(b *model.Batch, before, end model.LSN) {
 	var full []*series
+	now := db.o.Now()
 	for i, id := range b.Items {
 		s := db.shardOf(id).get(id)
 		if end <= s.sealedLSN {
@@ -196,7 +197,7 @@ func (db *DB) replayRows(b *model.Batch, before, end model.LSN) {
 		if v.valueType.InArena() {
 			v.text = b.Bytes(i)
 		}
-		if db.place(s, &v, before, b.ArrivedAt)&model.Duplicate != 0 {
+		if db.place(s, &v, before, now)&model.Duplicate != 0 {
 			continue
 		}
 		db.hotBytes.Add(int64(16 + len(v.text)))
@@ -207,7 +208,7 @@ func (db *DB) replayRows(b *model.Batch, before, end model.LSN) {
 	}
 	for _, s := range full {
 		if s.unsealed() && db.full(s) {
-			db.detach(s, end, db.o.Now(), true)
+			db.detach(s, end, now, true)
 		}
 	}
 }
