@@ -46,7 +46,7 @@ func TestGroups(t *testing.T) {
 }
 
 func TestMatchEnds(t *testing.T) {
-	re, err := Compile(`^(?=(a+)+$)b`)
+	re, err := Compile(`(?=a)(a+)+\d`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,9 @@ type SyntaxError struct {
 }
 
 // Error names the byte and what was expected.
-func (e *SyntaxError) Error() string { return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Text) }
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Text)
+}
 
 // Parse reads a text, which the document keeps and which must not change. The error is a *SyntaxError.
 func Parse(text []byte) (*Document, error) {
@@ -287,7 +289,7 @@ func hex4(text []byte) rune {
 		case c >= '0' && c <= '9':
 			c -= '0'
 		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			c = c|0x20 - 'a' + 10
+			c = c | 0x20 - 'a' + 10
 		default:
 			return -1
 		}
