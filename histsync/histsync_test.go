@@ -3,6 +3,7 @@ package histsync
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -13,7 +14,7 @@ var errEnd = errors.New("end")
 
 type fakeSource struct {
 	batches []*model.Batch
-	done    int
+	done    atomic.Int64
 }
 
 func (f *fakeSource) Take(context.Context) (*model.Batch, int, error) {
@@ -25,7 +26,7 @@ func (f *fakeSource) Take(context.Context) (*model.Batch, int, error) {
 	return b, 1, nil
 }
 
-func (f *fakeSource) Done(n int) { f.done += n }
+func (f *fakeSource) Done(n int) { f.done.Add(int64(n)) }
 
 // fakeEngine refuses the batch whose number is full.
 type fakeEngine struct {
@@ -81,8 +82,8 @@ func TestSyncBatch(t *testing.T) {
 		if len(evaluator.lsns) != 3 || evaluator.lsns[0] != 1 || evaluator.lsns[1] != 3 {
 			t.Errorf("evaluated %v, want 1 3 4 in order in spite of errors", evaluator.lsns)
 		}
-		if source.done != 4 {
-			t.Errorf("gave back %d batches, want 4", source.done)
+		if source.done.Load() != 4 {
+			t.Errorf("gave back %d batches, want 4", source.done.Load())
 		}
 	})
 }
