@@ -120,3 +120,34 @@ func BenchmarkRead(b *testing.B) {
 	}
 	b.ReportMetric(float64(cpuNanos(b)-cpu)/float64(values), "cpu-ns/value")
 }
+
+// BenchmarkFlush writes pages of few values of many series, as when the log has become too long.
+func BenchmarkFlush(b *testing.B) {
+	db, err := Open(context.Background(), vfs.OS{}, b.TempDir(), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	const series = 20_000
+	batch, at := model.NewBatch(), testBase
+	for b.Loop() {
+		b.StopTimer()
+		for range 6 {
+			for first := 1; first <= series; first += 1000 {
+				batch.Reset()
+				for item := first; item < first+1000; item++ {
+					batch.AppendFloat(model.ItemID(item), at+int64(item), float64(item%100)/4)
+				}
+				if _, err := db.Append(context.Background(), batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			at += 1_000_000_000
+		}
+		b.StartTimer()
+		if err := db.Flush(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/series, "ns/series")
+}

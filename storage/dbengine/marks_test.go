@@ -7,6 +7,9 @@ import (
 
 	"tidemark/internal/vfs"
 	"tidemark/model"
+	"tidemark/storage"
+	"tidemark/storage/dbengine/extent"
+	"tidemark/storage/dbengine/page"
 )
 
 func TestMarks_surviveRecyclingAndAreBounded(t *testing.T) {
@@ -50,6 +53,34 @@ func FuzzDecodeMarks(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if lsn, all, err := decodeMarks(b); err == nil && len(encodeMarks(lsn, all)) != len(b) {
 			t.Error("encoding again gives another length")
+		}
+	})
+}
+
+func FuzzDecodeRows(f *testing.F) {
+	rows := []hourRow{
+		{valueType: model.Float, stale: true, Trend: model.Trend{Count: 3, Sum: 1.5, Increase: 2, Min: 1, Max: 2, First: 3, Last: 4}},
+		{valueType: model.Float, Trend: model.Trend{At: storage.Hour, Count: 1}},
+	}
+	f.Add(appendRows(nil, rows), uint8(model.Float))
+	rows[0].valueType, rows[0].SumHigh = model.Uint, 7
+	f.Add(appendRows(nil, rows), uint8(model.Uint))
+	times := page.AppendTimes(nil, []int64{0, storage.Hour})
+	f.Fuzz(func(t *testing.T, values []byte, vt uint8) {
+		p := extent.Page{Type: model.ValueType(vt), Count: 2, Times: times, Values: values}
+		rows, err := decodeRows(&p)
+		if err != nil {
+			return
+		}
+		p.Values = appendRows(nil, rows)
+		again, err := decodeRows(&p)
+		if err != nil || len(again) != 2 {
+			t.Fatal(err)
+		}
+		for i := range rows {
+			if again[i].Count != rows[i].Count || again[i].Min != rows[i].Min || again[i].Last != rows[i].Last || again[i].SumLow != rows[i].SumLow {
+				t.Errorf("row %d: %+v, then %+v", i, rows[i], again[i])
+			}
 		}
 	})
 }

@@ -1,8 +1,10 @@
 package dbengine
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"tidemark/model"
 	"tidemark/storage"
@@ -94,38 +96,29 @@ func (t *trend) detach() (rows []hourRow, current int64) {
 	return rows, t.current.At
 }
 
-// rowFields is the number of columns of a page of rows, besides the hours.
-const rowFields = 9
-
-// appendRows encodes rows, which have one type and rise in time, as a page's values: field after field.
+// appendRows encodes rows as a page's values, row after row: a page often has only one, for which a column is a detour.
+// Each is a byte that is 1 for a stale row, then uvarints: count, first, and by xor with first the last, minimum and
+// maximum; both halves of the sum, or its bits and zero for floats; the increase. Floats have their bytes reversed, since their
+// last ones are the ones that are often zero.
 func appendRows(dst []byte, rows []hourRow) []byte {
-	v := make([]uint64, 0, rowFields*len(rows))
-	for _, field := range []func(*hourRow) uint64{
-		func(r *hourRow) uint64 { return r.Count },
-		func(r *hourRow) uint64 { return r.Min },
-		func(r *hourRow) uint64 { return r.Max },
-		func(r *hourRow) uint64 { return r.First },
-		func(r *hourRow) uint64 { return r.Last },
-		func(r *hourRow) uint64 {
-			if r.valueType == model.Uint {
-				return r.SumLow
-			}
-			return math.Float64bits(r.Sum)
-		},
-		func(r *hourRow) uint64 { return r.SumHigh },
-		func(r *hourRow) uint64 { return math.Float64bits(r.Increase) },
-		func(r *hourRow) uint64 {
-			if r.stale {
-				return 1
-			}
-			return 0
-		},
-	} {
-		for i := range rows {
-			v = append(v, field(&rows[i]))
+	for i := range rows {
+		r := &rows[i]
+		stale := byte(0)
+		if r.stale {
+			stale = 1
 		}
+		dst = binary.AppendUvarint(append(dst, stale), r.Count)
+		low, high, order := r.SumLow, r.SumHigh, func(x uint64) uint64 { return x }
+		if r.valueType != model.Uint {
+			low, high, order = math.Float64bits(r.Sum), 0, bits.ReverseBytes64
+		}
+		for _, x := range [...]uint64{r.First, r.First ^ r.Last, r.First ^ r.Min, r.First ^ r.Max, low} {
+			dst = binary.AppendUvarint(dst, order(x))
+		}
+		dst = binary.AppendUvarint(dst, high)
+		dst = binary.AppendUvarint(dst, bits.ReverseBytes64(math.Float64bits(r.Increase)))
 	}
-	return page.AppendUints(dst, v)
+	return dst
 }
 
 // decodeRows reads a page of rows.
@@ -134,23 +127,37 @@ func decodeRows(p *extent.Page) ([]hourRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := page.DecodeUints(nil, p.Values, rowFields*p.Count)
-	if err != nil {
-		return nil, fmt.Errorf("hourly rows: %w", err)
-	}
 	rows := make([]hourRow, p.Count)
+	rest := p.Values
 	for i := range rows {
-		f := func(k int) uint64 { return v[k*p.Count+i] }
-		r := &rows[i]
-		r.At, r.valueType = times[i], p.Type
-		r.Count, r.Min, r.Max, r.First, r.Last = f(0), f(1), f(2), f(3), f(4)
-		if p.Type == model.Uint {
-			r.SumLow, r.SumHigh = f(5), f(6)
-		} else {
-			r.Sum = math.Float64frombits(f(5))
+		var f [8]uint64
+		if len(rest) == 0 || rest[0] > 1 {
+			return nil, fmt.Errorf("%w: row %d of %d hourly rows", page.ErrColumn, i, p.Count)
 		}
-		r.Increase = math.Float64frombits(f(7))
-		r.stale = f(8) != 0
+		stale := rest[0] == 1
+		rest = rest[1:]
+		for j := range f {
+			x, k := binary.Uvarint(rest)
+			if k <= 0 {
+				return nil, fmt.Errorf("%w: row %d of %d hourly rows is cut off", page.ErrColumn, i, p.Count)
+			}
+			f[j], rest = x, rest[k:]
+		}
+		r := &rows[i]
+		r.At, r.valueType, r.stale, r.Count = times[i], p.Type, stale, f[0]
+		if p.Type == model.Uint {
+			r.SumLow, r.SumHigh = f[5], f[6]
+		} else {
+			for j := 1; j < 5; j++ {
+				f[j] = bits.ReverseBytes64(f[j])
+			}
+			r.Sum = math.Float64frombits(bits.ReverseBytes64(f[5]))
+		}
+		r.First, r.Last, r.Min, r.Max = f[1], f[1]^f[2], f[1]^f[3], f[1]^f[4]
+		r.Increase = math.Float64frombits(bits.ReverseBytes64(f[7]))
+	}
+	if len(rest) != 0 {
+		return nil, fmt.Errorf("%w: %d bytes behind %d hourly rows", page.ErrColumn, len(rest), p.Count)
 	}
 	return rows, nil
 }
