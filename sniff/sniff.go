@@ -97,14 +97,15 @@ func (s *Sniffer) Counters() Counters {
 	}
 }
 
-// ReadAll handles every frame of a file and ends what is still open.
+// ReadAll handles every frame of a file and ends what is still open. After an error, what came before it is counted.
 func (s *Sniffer) ReadAll(source capture.Source) error {
+	defer s.flows.Close()
 	var f capture.Frame
 	var swept int64
 	for {
 		err := source.Next(&f)
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err != nil {
 			return err
@@ -115,6 +116,4 @@ func (s *Sniffer) ReadAll(source capture.Source) error {
 			s.Expire(f.At)
 		}
 	}
-	s.flows.Close()
-	return nil
 }

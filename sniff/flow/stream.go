@@ -11,6 +11,9 @@ type stream struct {
 	next uint32
 	// started is set once next is known; synced while the place of the next message is known.
 	started, synced bool
+	// end is the sequence number behind the last byte, once ended.
+	end   uint32
+	ended bool
 	// skip is how many bytes lie before the next byte of interest: the rest of a message, or the way to resume.
 	skip int
 	// The message at hand when it is spread over segments. buffer holds its bytes from offset on, until it has want of them.

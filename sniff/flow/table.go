@@ -177,6 +177,12 @@ func (t *Table) evict() {
 // remove forgets a flow.
 func (t *Table) remove(f *Flow, lost bool) {
 	for i := range f.streams {
+		if s := &f.streams[i]; s.ended && f.protocol == mongoProtocol && int32(s.end-s.next) > 0 && int32(s.end-s.next) < farAway {
+			// The last bytes of the connection never came.
+			t.gap(f, i, s.end)
+		}
+	}
+	for i := range f.streams {
 		t.release(&f.streams[i])
 	}
 	delete(t.index, f.key)
@@ -242,6 +248,9 @@ func (t *Table) follow(f *Flow, side int, p *packet.Packet, at int64) {
 	}
 	if p.Flags&packet.FIN != 0 {
 		f.closing |= 1 << side
+		if s := &f.streams[side]; s.started {
+			s.ended, s.end = true, p.Sequence+uint32(p.PayloadBytes)
+		}
 	}
 }
 

@@ -74,7 +74,7 @@ const (
 	maxPending = 64
 	// maxWaiting bounds those of all connections.
 	maxWaiting = 1 << 16
-	// maxHeadBytes bounds the copies of messages' starts whose rest was asked for.
+	// maxHeadBytes bounds the copies of commands that are put together from parts.
 	maxHeadBytes = 4 << 20
 	// maxCursors bounds the cursors that are remembered; cursorNanos is how long one lives without use, as on a server.
 	maxCursors  = 1 << 15
@@ -92,7 +92,7 @@ type Pairer struct {
 	cursors  map[cursorKey]*cursor
 	counters Counters
 	waiting  int // requests that wait on all connections
-	heads    int // bytes of all connections' heads
+	heads    int // bytes of all connections' parts
 
 	// What is at hand, kept here because what is handed to an interface would be allocated each time.
 	message mongo.Message
@@ -133,11 +133,8 @@ type connection struct {
 	internal    bool
 	tag         *Tag
 	pending     []pending
-	// head is a copy of a message's start whose rest was asked for; the fields from fieldsAt on are to be completed.
-	head     []byte
-	headAt   int64
-	header   mongo.Header
-	fieldsAt int
+	// parts is a message whose command is longer than what is looked at, or nil.
+	parts *parts
 }
 
 // pending is a request that waits for its reply.
@@ -165,8 +162,7 @@ func (p *Pairer) Piece(piece *flow.Piece) int {
 		return 0
 	}
 	if piece.Offset > 0 {
-		p.rest(piece, c)
-		return 0
+		return p.rest(piece, c)
 	}
 	return p.request(piece, c)
 }
@@ -196,9 +192,7 @@ func (p *Pairer) request(piece *flow.Piece, c *connection) int {
 		return 0
 	}
 	more := p.look(piece, c)
-	if p.message.Compressed {
-		p.inflater.Wipe()
-	}
+	p.wipe()
 	return more
 }
 
@@ -206,92 +200,39 @@ func (p *Pairer) request(piece *flow.Piece, c *connection) int {
 func (p *Pairer) look(piece *flow.Piece, c *connection) int {
 	m := &p.message
 	err := p.decode(piece.Header, piece.Data)
-	if m.Compressed && (err == nil && p.finder.Find(m, &p.command) && p.command.NeedAt > 0 || err != nil && m.BodyAt > 0) {
+	if m.Compressed && (m.Body == nil || bodyCut(m)) {
 		p.inflater.Limit = inflateMore
 		err = p.decode(piece.Header, piece.Data)
 		p.inflater.Limit = inflateBytes
 	}
-	if err != nil && (m.Op != mongo.OpMsg || m.BodyAt == 0) {
-		p.unreadable(err)
-		p.blind(piece, c)
-		return 0
-	}
-	whole := len(piece.Data) >= piece.Header.Length || m.Compressed
-	if m.Body == nil && m.BodyAt > 0 && !whole && p.keep(piece, c, 0) {
-		return max(m.BodyAt, len(piece.Data))
-	}
-	if !p.finder.Find(m, &p.command) {
-		p.counters.MalformedCommand++
-		p.blind(piece, c)
-		return 0
-	}
-	if p.command.NeedAt > 0 && !whole && m.Body != nil {
-		at := p.bodyOffset(piece.Data) + p.command.NeedAt
-		if at < piece.Header.Length && p.keep(piece, c, at) {
-			return max(at, len(piece.Data))
+	if m.Op == mongo.OpMsg && !m.Compressed && len(piece.Data) < piece.Header.Length && (m.Body == nil && m.BodyAt > 0 || m.Body != nil && bodyCut(m)) {
+		if p.begin(piece, c) {
+			return c.parts.resume(piece.Header.Length)
 		}
 	}
-	p.report(piece, c, piece.At)
+	p.decided(piece, c, err, piece.At)
 	return 0
 }
 
-// bodyOffset returns where the body document, a part of data, begins in it.
-func (p *Pairer) bodyOffset(data []byte) int {
-	return cap(data) - cap(p.message.Body)
+// bodyCut reports whether the body at hand is longer than what is there of it.
+func bodyCut(m *mongo.Message) bool {
+	n, err := bson.Length(m.Body)
+	return err == nil && n > len(m.Body)
 }
 
-// keep copies a message's start until its rest comes. It returns false when there is no room for it.
-func (p *Pairer) keep(piece *flow.Piece, c *connection, fieldsAt int) bool {
-	if p.heads+len(piece.Data) > maxHeadBytes || len(piece.Data) >= piece.Header.Length {
-		return false
-	}
-	p.dropHead(c)
-	c.head = append([]byte(nil), piece.Data...)
-	p.heads += len(c.head)
-	c.headAt, c.header, c.fieldsAt = piece.At, piece.Header, fieldsAt
-	return true
-}
-
-func (p *Pairer) dropHead(c *connection) {
-	clear(c.head)
-	p.heads -= len(c.head)
-	c.head = nil
-}
-
-// rest handles a later part of a request: the fields or the section that were asked for. Without data it did not come.
-func (p *Pairer) rest(piece *flow.Piece, c *connection) {
-	if c.head == nil {
+// decided finds out what the message at hand is and reports it; err is how reading it ended.
+func (p *Pairer) decided(piece *flow.Piece, c *connection, err error, at int64) {
+	if err != nil && p.message.Body == nil {
+		p.unreadable(err)
+		p.blind(piece, c)
 		return
 	}
-	defer p.dropHead(c)
-	_ = p.decode(c.header, c.head)
-	m := &p.message
-	if m.Body == nil {
-		// The head may end within the section's first bytes: read on from its beginning.
-		from := min(m.BodyAt, len(c.head))
-		data := append(c.head[from:len(c.head):len(c.head)], piece.Data...)
-		if piece.Offset > len(c.head) {
-			from, data = piece.Offset, piece.Data
-		}
-		if err := mongo.DecodeRest(from, data, m); err != nil {
-			p.unreadable(err)
-			p.blind(piece, c)
-			return
-		}
-	}
-	if !p.finder.Find(m, &p.command) {
+	if !p.finder.Find(&p.message, &p.command) {
 		p.counters.MalformedCommand++
 		p.blind(piece, c)
 		return
 	}
-	if p.command.NeedAt > 0 && c.fieldsAt > 0 {
-		fields := piece.Data
-		if c.fieldsAt < len(c.head) {
-			fields = append(c.head[c.fieldsAt:len(c.head):len(c.head)], piece.Data...)
-		}
-		p.finder.Complete(m, fields, &p.command)
-	}
-	p.report(piece, c, c.headAt)
+	p.report(piece, c, at)
 }
 
 func (p *Pairer) unreadable(err error) {
@@ -402,9 +343,9 @@ func (p *Pairer) Closed(f *flow.Flow, _ bool) {
 		p.forgo(&c.pending[i])
 	}
 	c.pending = nil
-	if c.head != nil {
+	if c.parts != nil {
 		p.counters.Unreadable++
-		p.dropHead(c)
+		p.drop(c)
 	}
 }
 

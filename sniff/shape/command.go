@@ -32,8 +32,6 @@ type Command struct {
 	Statements []Statement
 	// Application is the name that the client gives in its handshake.
 	Application string
-	// NeedAt is set when the database's name lies behind the bytes at hand: the offset in the body at which the next field begins.
-	NeedAt int
 	// Nameless is set when the database is not known: the command cannot be attributed.
 	Nameless bool
 }
@@ -140,8 +138,6 @@ func (f *Finder) command(m *mongo.Message, body, database []byte, c *Command) bo
 	l := f.identify(first.Key, c)
 	if db := set.get("$db"); db != nil && db.Text() != nil {
 		database = db.Text()
-	} else if database == nil && set.cutAt > 0 {
-		c.NeedAt = set.cutAt
 	}
 	c.Database, c.Nameless = f.name(database), database == nil
 	if c.Monitoring {
@@ -271,42 +267,31 @@ type fieldSet struct {
 	list []bson.Element
 	// inside is set when a field marks traffic within a cluster.
 	inside bool
-	// cutAt is the offset in the document of the field behind the one that is cut off; 0 when none is or it cannot be told.
-	cutAt int
 }
 
 // maxFields bounds the top-level fields that are looked at.
 const maxFields = 64
 
-// read fills the set; it returns false when the document is malformed from its start.
+// read fills the set; it returns false when the document is malformed from its start. Of a field that is cut off, what is there is taken.
 func (s *fieldSet) read(doc []byte) bool {
-	s.list, s.cutAt, s.inside = s.list[:0], 0, false
+	s.list, s.inside = s.list[:0], false
 	r, err := bson.NewReader(doc)
 	if err != nil {
 		return false
 	}
 	var e bson.Element
-	at := 4
 	for len(s.list) < maxFields {
 		ok, err := r.Next(&e)
-		if err != nil && len(e.Value) > 0 && !ok {
-			s.list = append(s.list, e)
-			if size, err := bson.ValueBytes(e.Kind, e.Value); err == nil {
-				s.cutAt = at + 1 + len(e.Key) + 1 + size
-			}
-			return true
+		if !ok && (err == nil || len(e.Value) == 0) {
+			break
 		}
-		if !ok {
-			if err != nil && len(s.list) > 0 {
-				s.cutAt = at
-			}
-			return len(s.list) > 0
-		}
-		at += 1 + len(e.Key) + 1 + len(e.Value)
 		s.list = append(s.list, e)
+		if err != nil {
+			break
+		}
 		s.inside = s.inside || inside(e.Key)
 	}
-	return true
+	return len(s.list) > 0
 }
 
 // get returns the first field with a name, or nil.
@@ -317,28 +302,6 @@ func (s *fieldSet) get(name string) *bson.Element {
 		}
 	}
 	return nil
-}
-
-// Complete reads the fields of a command that lay behind the bytes at hand when it was found: rest begins with the field at
-// Command.NeedAt. It gives the database and finds the shapes again under the right name.
-func (f *Finder) Complete(m *mongo.Message, rest []byte, c *Command) {
-	r := bson.NewFieldReader(rest)
-	var e bson.Element
-	for {
-		ok, err := r.Next(&e)
-		if !ok || err != nil {
-			return
-		}
-		if string(e.Key) == "$db" && e.Text() != nil {
-			database := append([]byte(nil), e.Text()...)
-			again := *c
-			again.Statements = c.Statements[:0]
-			if f.command(m, m.Body, database, &again) {
-				*c = again
-			}
-			return
-		}
-	}
 }
 
 // Bare gives a command whose shape is not known, a getMore on a cursor opened before the capture, the shape of its name.

@@ -91,14 +91,12 @@ func NewReader(b []byte) (Reader, error) {
 	return Reader{rest: b[4 : n-1]}, nil
 }
 
-// NewFieldReader returns a reader of elements that begin at the start of b, somewhere in a document; b may be cut anywhere.
-func NewFieldReader(b []byte) Reader { return Reader{rest: b, cut: true} }
-
-// Next reads the next element into e. It returns false and nil at the end; ErrShort where a cut document stops, with e's Kind and
-// Key set if they were there.
+// Next reads the next element into e. It returns false and nil at the end; ErrShort where a cut document stops. If it stops within a
+// nested document, e is that, with what is there of its value; otherwise e.Value is nil.
 func (r *Reader) Next(e *Element) (bool, error) {
 	b := r.rest
 	if len(b) == 0 {
+		e.Value = nil
 		if r.cut {
 			return false, ErrShort
 		}
@@ -110,6 +108,7 @@ func (r *Reader) Next(e *Element) (bool, error) {
 	}
 	end := bytes.IndexByte(b[1:], 0)
 	if end < 0 {
+		e.Value = nil
 		return false, r.short()
 	}
 	e.Kind, e.Key = kind, b[1:1+end]
@@ -122,8 +121,8 @@ func (r *Reader) Next(e *Element) (bool, error) {
 		e.Value = nil
 		if errors.Is(err, ErrShort) {
 			err = r.short()
-			if errors.Is(err, ErrShort) {
-				// What is there of a cut value: nested documents can be walked up to the cut.
+			if errors.Is(err, ErrShort) && (kind == Document || kind == Array) && len(value) >= 4 {
+				// Nested documents can be walked up to the cut; of other values a part is worse than nothing.
 				e.Value = value
 			}
 		}

@@ -139,9 +139,12 @@ func elementStart(size int, b []byte) bool {
 	return namespaceStart(b[1:]) || len(b) == 1
 }
 
-// namespaceStart reports whether b may begin a "database.collection" name.
+// namespaceStart reports whether b may begin a name: a few bytes that print, perhaps ended by a zero byte.
 func namespaceStart(b []byte) bool {
-	for _, c := range b[:min(4, len(b))] {
+	for i, c := range b[:min(4, len(b))] {
+		if c == 0 {
+			return i > 0
+		}
 		if c < 0x20 {
 			return false
 		}
@@ -308,29 +311,4 @@ func (m *Message) addSequence(section []byte, size int) error {
 	m.Sequences[m.SequenceCount] = Sequence{Identifier: name, Documents: rest, SizeBytes: size - 4 - len(name) - 1}
 	m.SequenceCount++
 	return nil
-}
-
-// DecodeRest reads the sections of OP_MSG that begin at an offset in the message, as BodyAt told, into m, which holds what came before
-// them. It gives the body; b may be cut.
-func DecodeRest(offset int, b []byte, m *Message) error {
-	end := m.Length
-	for at := offset; at < end && len(b) >= 5; {
-		kind, size := b[0], int(binary.LittleEndian.Uint32(b[1:]))
-		if size < 5 || at+1+size > end {
-			return ErrMalformed
-		}
-		section := b[1:min(len(b), 1+size)]
-		switch kind {
-		case 0:
-			m.Body = section
-			return nil
-		case 1:
-			if err := m.addSequence(section, size); err != nil {
-				return err
-			}
-		}
-		b = b[min(len(b), 1+size):]
-		at += 1 + size
-	}
-	return ErrShort
 }
