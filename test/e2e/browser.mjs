@@ -60,3 +60,9 @@ export function chartsReady(page, atLeast = 1) {
 export function picture(page, chart) {
   return page.evaluate((id) => document.querySelector(`[data-chart="${id}"] canvas`)?.toDataURL() ?? '', chart);
 }
+
+/** Waits until a view shows what it is about: rows, charts, or why there are none. */
+export async function settled(page) {
+  await page.locator('main .page').waitFor();
+  await page.waitForFunction(() => document.querySelector('main table, main [data-chart], main .squares, main .empty, main .failure') !== null);
+}

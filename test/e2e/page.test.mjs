@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { chartsReady, launch, openPage, picture } from './browser.mjs';
+import { chartsReady, launch, openPage, picture, settled } from './browser.mjs';
 import { startTarget } from './target.mjs';
 
 const JS_BUDGET = 120 * 1024;
@@ -84,7 +84,6 @@ story('a host: live charts that move every second', async (page) => {
 story('live values do not read the charts again', async (page) => {
   await openHost(page, '?last=1m');
   await chartsReady(page, 4);
-  await page.waitForLoadState('load');
   const calls = [];
   page.on('request', (request) => request.url().includes('/api/chart') && calls.push(request.url()));
   for (let n = 0; n < 3; n++) {
@@ -261,8 +260,7 @@ story('narrow: nothing is wider than the screen, the rail is at the bottom', asy
   const host = await openHost(page);
   for (const view of [...VIEWS, `/hosts/${host.id}`, `/hosts/${host.id}/values`, `/hosts/${host.id}/triggers`]) {
     await page.goto(target.base + view);
-    await page.locator('main .page').waitFor();
-    await page.waitForLoadState('load');
+    await settled(page);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(wide <= 0, `${view} is ${wide} px wider than the screen`);
     const rail = await page.locator('.rail').boundingBox();
@@ -275,8 +273,7 @@ for (const colorScheme of ['light', 'dark']) {
     const host = await openHost(page);
     for (const view of [...VIEWS, `/hosts/${host.id}`, `/hosts/${host.id}/triggers`]) {
       await page.goto(target.base + view);
-      await page.locator('main .page').waitFor();
-      await page.waitForLoadState('load');
+      await settled(page);
       await page.evaluate(AXE);
       const found = await page.evaluate(async () => (await axe.run(document, { resultTypes: ['violations'] })).violations);
       const serious = found.filter((one) => one.impact === 'serious' || one.impact === 'critical');

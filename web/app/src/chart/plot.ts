@@ -20,6 +20,7 @@ export const CROWD = 8;
 const AXIS_WIDTH = 46;
 const STACK_FILL = 0.75;
 const UNIT_HEIGHT = 18;
+const RIGHT = 6;
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
 export class Plot {
@@ -71,7 +72,8 @@ export class Plot {
 
   /** xOf is where an instant is, in CSS pixels from the left of the chart; it may lie outside. */
   xOf(at: number): number {
-    return this.u === null ? 0 : AXIS_WIDTH + this.u.valToPos(at, 'x');
+    const room = (this.u?.width ?? 0) - AXIS_WIDTH - RIGHT;
+    return AXIS_WIDTH + ((at - this.from) / (this.to - this.from)) * room;
   }
 
   /** step moves the crosshair by columns, for the keyboard. */
@@ -109,7 +111,7 @@ export class Plot {
       {
         ...size,
         ms: 1,
-        padding: [UNIT_HEIGHT, 6, 0, 0],
+        padding: [UNIT_HEIGHT, RIGHT, 0, 0],
         series: [{}, ...(band ? this.bandSeries(lines) : []), ...this.lineSeries(lines)],
         bands: this.bands(lines, band),
         scales: {
@@ -166,8 +168,9 @@ export class Plot {
       border: { show: true, stroke: () => this.palette.hair, width: 1 },
       values: (u, splits, _axis, _space, increment) => {
         // A label that would be cut off at the right is left out.
-        const end = u.over.clientWidth - (increment < 60_000 ? 22 : 12);
-        return axisTimes(splits, increment).map((text, i) => (u.valToPos(splits[i], 'x') > end ? null : text));
+        const room = u.width - AXIS_WIDTH - RIGHT;
+        const end = this.to - ((this.to - this.from) * (increment < 60_000 ? 22 : 12)) / room;
+        return axisTimes(splits, increment).map((text, i) => (splits[i] > end ? null : text));
       },
     };
   }

@@ -77,7 +77,7 @@ const RULES: [RegExp, (facts: Facts) => Placed][] = [
   [/^mongo(db)?\./i, (facts) => ({ ...generic(facts), section: 'MongoDB' })],
   [/^agent\./, agent],
   [/^system\.(uptime|boottime|localtime|hostname|uname|sw\.|hw\.)/, () => ({ section: 'System', fact: true })],
-  [/^system\./, ({ key, item }) => single('System', key.name, item.name, 0)],
+  [/^(system|tidemark)\./, ({ key, item }) => single('System', key.name, item.name, 0)],
 ];
 
 function agent({ key, item }: Facts): Placed {
@@ -105,7 +105,7 @@ function cpuUtil({ item, get }: Facts): Placed {
   if (total) return { section: 'CPU', chart: 'total', title: 'CPU used', name: 'used', order: 2, top: 10 };
   if (part) return { section: 'CPU', chart: 'modes', title: 'CPU by mode', name: mode, order: 0, stack: true, top: 10 };
   // Idle is what is left above the others, and the time of guests is a part of user.
-  return { section: 'CPU', chart: mode, title: `CPU, ${mode || item.name}`, name: mode, order: 45, top: 10 };
+  return { section: 'CPU', chart: 'rest', title: 'CPU, other times', alone: item.name, name: mode, order: 45, top: 10 };
 }
 
 function cpuLoad({ item, get }: Facts): Place {
@@ -243,7 +243,7 @@ function processes({ key, item, get }: Facts): Placed {
     const name = get(0, 'process');
     return { section: 'Processes', chart: name !== '' ? 'count-of' : state === 'zomb' ? 'at-work' : 'count', title: name !== '' ? 'Processes by name' : state === 'zomb' ? 'Processes at work' : 'Processes', name: name || (state === 'zomb' ? 'zombie' : state) || 'all', order: state === 'zomb' ? 2 : 0 };
   }
-  return { ...single('Processes', key.name, title(key.name), 10), name: key.params.filter(Boolean).join(' ') || item.name };
+  return { ...single('Processes', key.name, title(key.name), 10), alone: item.name, name: key.params.filter(Boolean).join(' ') || item.name };
 }
 
 /** title turns "kernel.openfiles" into "Openfiles" and "wal_sync" into "Wal sync". */

@@ -94,9 +94,14 @@ function chartsOf(section: string, drafts: Draft[], all: Item[]): ChartSpec[] {
   const hasModes = drafts.some((draft) => draft.place.chart === 'modes');
   const slots = assignSlots(drafts.flatMap((draft) => draft.entries.map((entry) => entry.place.name)));
   return drafts
-    .filter((draft) => !(section === 'CPU' && hasModes && (draft.place.chart === 'total' || draft.place.chart === 'idle')))
+    .filter((draft) => !(section === 'CPU' && hasModes && saidByModes(draft)))
     .sort((a, b) => a.place.order - b.place.order || natural(a.place.title, b.place.title) || natural(a.units, b.units))
     .flatMap((draft) => pieces(section, draft, slots, all));
+}
+
+// Where the modes are drawn, what is used is the height of the stack and what is idle the space above it.
+function saidByModes({ place, entries }: Draft): boolean {
+  return place.chart === 'total' || (place.chart === 'rest' && entries.every((entry) => entry.place.name === 'idle'));
 }
 
 function pieces(section: string, draft: Draft, shared: Map<string, number>, all: Item[]): ChartSpec[] {

@@ -5,6 +5,7 @@ import { getItems } from '../api/client.ts';
 import type { Host } from '../api/types.ts';
 import { Board } from '../chart/board.ts';
 import { Chart } from '../chart/chart.tsx';
+import { plural } from '../format/number.ts';
 import { isCounter } from '../item/reading.ts';
 import { type ChartSpec, glanceOf } from '../item/sections.ts';
 import { Link } from '../part/link.tsx';
@@ -46,10 +47,10 @@ function HostRow({ host, charts, board, height }: { host: Host; charts: ChartSpe
     <div class="host-row">
       <Link to={`/hosts/${host.id}`} class="host-row-name">
         <i class={squareClass(host)} />
-        {host.name}
+        <span>{host.name}</span>
       </Link>
       {charts.length === 0 ? (
-        <span class="muted">{host.items === 0 ? 'waiting for its first values' : `${host.items} items`}</span>
+        <span class="muted">{host.items === 0 ? 'waiting for its first values' : plural(host.items, 'item')}</span>
       ) : (
         <div class="glance">
           {charts.map((spec) => (

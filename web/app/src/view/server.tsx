@@ -99,10 +99,10 @@ function OwnFigures() {
       <h2>Own figures</h2>
       <div class="filters">
         <input type="search" value={search} placeholder="Search figures" aria-label="Search figures" onInput={(event) => setSearch(event.currentTarget.value)} />
-        <label class="check">
+        {(atRest > 0 || resting) && <label class="check">
           <input type="checkbox" checked={resting} onChange={(event) => setResting(event.currentTarget.checked)} />
           also the {atRest} that are zero
-        </label>
+        </label>}
       </div>
       {[...groups].sort(([a], [b]) => groupRank(a) - groupRank(b) || natural(a, b)).map(([name, figures]) => (
         <FigureTable key={name} name={name} figures={figures} readings={readings} />
