@@ -64,3 +64,10 @@ type Expressions interface {
 	// EvaluateText returns the result of an expression at a time (Unix nanoseconds) as text.
 	EvaluateText(ctx context.Context, expression string, at int64) (string, error)
 }
+
+// Sink takes events that were stored.
+type Sink interface {
+	// Put takes events in rising order of id. They are valid during the call. Put must not block and must not call the
+	// log back. A crash may come between the store and Put: who must not miss events reads the store at its start.
+	Put(events []model.Event)
+}

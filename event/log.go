@@ -37,6 +37,8 @@ type Options struct {
 	// Values and Expressions fill {ITEM.VALUE} and {?expression}; nil: they become *UNKNOWN*.
 	Values      Values
 	Expressions Expressions
+	// Sink is told of events after they were stored; nil: nobody.
+	Sink Sink
 	// Zone is the time zone of {EVENT.DATE} and {EVENT.TIME}; nil is the local one.
 	Zone *time.Location
 	// Now is the clock; nil is time.Now.
@@ -255,6 +257,9 @@ func (l *Log) write(ctx context.Context) error {
 		return nil
 	}
 	l.recorded.Add(len(l.events))
+	if l.options.Sink != nil {
+		l.options.Sink.Put(l.events)
+	}
 	clear(l.events)
 	l.events = l.events[:0]
 	l.publishedStale = true

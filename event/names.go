@@ -29,12 +29,7 @@ func (l *Log) describe(ctx context.Context, e *model.Event) {
 		return
 	}
 	e.HostID, e.Severity = t.HostID, t.Severity
-	n := namer{log: l, trigger: t, event: e}
-	if parsed, err := expr.Parse(t.Expression); err == nil {
-		for i := range parsed.Program.Funcs {
-			n.refs = append(n.refs, parsed.Refs[parsed.Program.Funcs[i].Ref])
-		}
-	}
+	n := l.namer(t, e)
 	name := t.EventName
 	if name == "" {
 		name = t.Name
@@ -46,6 +41,17 @@ func (l *Log) describe(ctx context.Context, e *model.Event) {
 			Name: cut(n.expand(ctx, tag.Name, 0), maxTagBytes), Value: cut(n.expand(ctx, tag.Value, 0), maxTagBytes),
 		})
 	}
+}
+
+// namer returns what expands the macros of an event of a trigger.
+func (l *Log) namer(t *model.Trigger, e *model.Event) *namer {
+	n := &namer{log: l, trigger: t, event: e}
+	if parsed, err := expr.Parse(t.Expression); err == nil {
+		for i := range parsed.Program.Funcs {
+			n.refs = append(n.refs, parsed.Refs[parsed.Program.Funcs[i].Ref])
+		}
+	}
+	return n
 }
 
 // cut shortens a text to a number of bytes at the start of a character.
