@@ -49,5 +49,11 @@ system: build
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 25m ./test/...
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) bash test/e2e/run.sh
 
+# The counted proofs at full size; hours. Write the results with date and commit into docs/reliability.md.
+soak: build
+	TIDEMARK_CRASH_CLONES=1000000 TIDEMARK_KILLS=10000 TIDEMARK_FAULT_RUNS=100000 TIDEMARK_FULL_DISKS=1000 TIDEMARK_BIT_FLIPS=100000 TIDEMARK_MODEL_ROUNDS=100000 \
+		go test -count=1 -timeout 0 -run 'TestDB_' -v ./storage/dbengine
+	TIDEMARK_BIN=$(CURDIR)/$(BIN) TIDEMARK_KILLS=10000 go test -count=1 -timeout 0 -v ./test/crash
+
 clean:
 	rm -rf bin web/dist/assets web/dist/index.html
