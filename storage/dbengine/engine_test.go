@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -213,11 +214,13 @@ func TestDB_refusesBrokenBatches(t *testing.T) {
 
 func TestDB_prunes(t *testing.T) {
 	o := smallOptions()
-	now := testBase
-	o.Now = func() int64 { return now }
+	var clock atomic.Int64 // the flusher reads it too
+	clock.Store(testBase)
+	o.Now = clock.Load
 	o.Classes = []Class{{History: time.Hour}, {History: 2 * time.Hour}}
 	db := openTest(t, vfs.NewMem(), o)
 	for k := range 30 {
+		now := clock.Load()
 		b := &model.Batch{}
 		for item := model.ItemID(1); item <= 250; item++ {
 			for i := range 60 {
@@ -228,8 +231,9 @@ func TestDB_prunes(t *testing.T) {
 		if err := db.Flush(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		now += int64(10 * time.Minute)
+		clock.Add(int64(10 * time.Minute))
 	}
+	now := clock.Load()
 	used := db.Stats()
 	freed, err := db.Prune(context.Background(), now)
 	if err != nil || freed == 0 {
