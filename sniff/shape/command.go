@@ -46,6 +46,7 @@ type Finder struct {
 	fields fieldSet
 	other  *Shape
 	kind   commandKind // of the command at hand
+	known  []*known
 	// Overflow counts statements that went under "other" because the limit was reached.
 	Overflow uint64
 }
@@ -81,7 +82,7 @@ func NewFinder(limit int, seed uint64) *Finder {
 		limit = DefaultShapes
 	}
 	return &Finder{
-		seed: seed | 1, limit: limit, quick: map[uint64]*Shape{}, shapes: map[Fingerprint]*Shape{}, names: map[string]string{},
+		seed: seed | 1, limit: limit, quick: map[uint64]*Shape{}, shapes: map[Fingerprint]*Shape{}, names: map[string]string{}, known: make([]*known, knownSlots),
 		other: newShape("", "", OtherText, OtherText),
 	}
 }
@@ -97,6 +98,7 @@ func (f *Finder) Forget(s *Shape) {
 	if f.shapes[s.Fingerprint] == s {
 		delete(f.shapes, s.Fingerprint)
 		clear(f.quick)
+		clear(f.known)
 	}
 }
 
@@ -118,10 +120,11 @@ func (f *Finder) name(b []byte) string {
 
 // Find reads the command of a request. It returns false when the message holds none that can be read.
 func (f *Finder) Find(m *mongo.Message, c *Command) bool {
+	if m.Op == mongo.OpMsg && m.Body != nil {
+		return f.message(m, c)
+	}
 	*c = Command{Statements: c.Statements[:0]}
 	switch m.Op {
-	case mongo.OpMsg:
-		return m.Body != nil && f.command(m, m.Body, nil, c)
 	case mongo.OpCommand:
 		return m.Body != nil && f.command(m, m.Body, m.Namespace, c)
 	}
@@ -130,6 +133,7 @@ func (f *Finder) Find(m *mongo.Message, c *Command) bool {
 
 // command reads a command document; database is given where the document does not name it.
 func (f *Finder) command(m *mongo.Message, body, database []byte, c *Command) bool {
+	*c = Command{Statements: c.Statements[:0]}
 	set := &f.fields
 	if !set.read(body) || len(set.list) == 0 {
 		return false

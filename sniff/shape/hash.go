@@ -11,126 +11,303 @@ import (
 // (it sees the order of keys), so that it needs no sorting; several hashes may lead to one shape. It is private to the process and
 // seeded; the fingerprint that people see is made from the printed form.
 
-// mixer is the state of a quick hash.
-type mixer struct {
-	h     uint64
-	nodes int
-}
-
 const (
 	mixA = 0x9E3779B97F4A7C15
 	mixB = 0xD6E8FEB86659FD93
 )
 
-// add folds 64 bits into the hash (a multiplication whose two halves are joined, as in wyhash).
-func (m *mixer) add(v uint64) {
-	high, low := bits.Mul64(m.h^v^mixA, mixB^bits.RotateLeft64(v, 32))
-	m.h = high ^ low
+// fold adds 64 bits to a hash: a multiplication whose two halves are joined, as in wyhash.
+func fold(h, v uint64) uint64 {
+	high, low := bits.Mul64(h^v^mixA, mixB^bits.RotateLeft64(v, 32))
+	return high ^ low
 }
 
-// bytes folds a byte string with its length.
-func (m *mixer) bytes(b []byte) {
-	n := len(b)
-	for len(b) >= 8 {
-		m.add(binary.LittleEndian.Uint64(b))
-		b = b[8:]
-	}
-	var tail uint64
-	switch {
-	case len(b) >= 4:
-		tail = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))<<32
-	case len(b) > 0:
-		tail = uint64(b[0]) | uint64(b[len(b)>>1])<<8 | uint64(b[len(b)-1])<<16
-	}
-	m.add(tail ^ uint64(n)<<56)
-}
-
-// key folds a field name in its normal form.
-func (m *mixer) key(k []byte) {
-	if mayBeData(k) {
-		var room [maxKeyBytes + 16]byte
-		k = appendKey(room[:0], k)
-	}
-	m.bytes(k)
-}
-
-// The marks of what a value is, so that a scalar and an empty document differ.
+// The marks of what a value is. They stand in the top byte of a key's last word, which is free.
 const (
-	markScalar = 1 + iota
+	markScalar = uint64(1+iota) << 56
 	markDocument
 	markArray
 	markEnd
 	markCut
+	markText
+	markDirection
 )
 
-// value folds a value's structure. literal keeps scalars (sort directions, index specifications); paths keeps "$field" strings.
-func (m *mixer) value(e *bson.Element, depth int, mode mode) {
-	m.nodes++
-	switch e.Kind {
-	case bson.Document, bson.Array:
-		if depth >= maxDepth || m.nodes > maxNodes {
-			m.add(markCut)
-			return
+const (
+	lowBits  = 0x0101010101010101
+	highBits = 0x8080808080808080
+	// plainLow is the lowest byte of letters: below it are digits, dots and what may make a key data.
+	plainLow = 'A'
+)
+
+// zeroAt returns the offset of the first zero byte of b at or behind i, or -1.
+func zeroAt(b []byte, i int) int {
+	for i+8 <= len(b) {
+		x := binary.LittleEndian.Uint64(b[i:])
+		if z := (x - lowBits) &^ x & highBits; z != 0 {
+			return i + bits.TrailingZeros64(z)>>3
 		}
-		m.nested(e, depth+1, mode)
-		return
+		i += 8
 	}
-	m.scalar(e, mode)
+	for ; i < len(b); i++ {
+		if b[i] == 0 {
+			return i
+		}
+	}
+	return -1
 }
 
-func (m *mixer) scalar(e *bson.Element, mode mode) {
-	switch mode {
+// foldBytes adds a byte string with a mark. No two strings without zero bytes look alike.
+func foldBytes(h uint64, b []byte, mark uint64) uint64 {
+	for len(b) >= 8 {
+		h = fold(h, binary.LittleEndian.Uint64(b))
+		b = b[8:]
+	}
+	var tail uint64
+	for i, c := range b {
+		tail |= uint64(c) << (8 * i)
+	}
+	return fold(h, tail|mark)
+}
+
+// foldText adds a short string.
+func foldText(h uint64, s string) uint64 {
+	var room [64]byte
+	return foldBytes(h, room[:copy(room[:], s)], markText)
+}
+
+// foldKey adds the field name b[start:end] in its normal form, with the mark of its value. The usual key of letters, perhaps behind a
+// "$", is taken word by word; any other is looked at more closely.
+func foldKey(h uint64, b []byte, start, end int, mark uint64) uint64 {
+	if end-start >= objectIDDigits || start+8 > len(b) || end == start {
+		return foldOddKey(h, b[start:end], mark)
+	}
+	first, at := uint64(0), start
+	if b[start] == '$' {
+		first = 0xff
+	}
+	sum := h
+	for ; end-at >= 8; at += 8 {
+		word := binary.LittleEndian.Uint64(b[at:])
+		if filled := word | first; (filled-lowBits*plainLow)&^filled&highBits != 0 {
+			return foldOddKey(h, b[start:end], mark)
+		}
+		sum, first = fold(sum, word), 0
+	}
+	if at+8 > len(b) {
+		return foldOddKey(h, b[start:end], mark)
+	}
+	// Of the last word, the bytes behind the key are cleared; they are filled for the test.
+	shift := uint(64 - 8*(end-at))
+	word := binary.LittleEndian.Uint64(b[at:]) << shift >> shift
+	if filled := word | first | ^uint64(0)<<(64-shift); (filled-lowBits*plainLow)&^filled&highBits != 0 {
+		return foldOddKey(h, b[start:end], mark)
+	}
+	return fold(sum, word|mark)
+}
+
+func foldOddKey(h uint64, key []byte, mark uint64) uint64 {
+	if mayBeData(key) {
+		var room [maxKeyBytes + 16]byte
+		key = appendKey(room[:0], key)
+	}
+	return foldBytes(h, key, mark)
+}
+
+// sizes are the lengths of values by kind; -1 where the value tells it, -2 where there is no such kind.
+var sizes = func() (t [256]int8) {
+	for k := range 256 {
+		n, err := bson.ValueBytes(bson.Kind(k), nil)
+		switch err {
+		case nil:
+			t[k] = int8(n)
+		case bson.ErrShort:
+			t[k] = -1
+		default:
+			t[k] = -2
+		}
+	}
+	return t
+}()
+
+// valueEnd returns where the value of a kind that begins at v ends; -1 when it cannot be told or is behind the end.
+func valueEnd(doc []byte, kind bson.Kind, v, end int) int {
+	size := int(sizes[kind])
+	if size < 0 {
+		if size == -2 || v+4 > end {
+			return -1
+		}
+		switch kind {
+		case bson.String, bson.Document, bson.Array:
+			size = int(binary.LittleEndian.Uint32(doc[v:]))
+			if kind == bson.String {
+				size += 4
+			}
+			if size < 5 {
+				return -1
+			}
+		default:
+			n, err := bson.ValueBytes(kind, doc[v:end])
+			if err != nil {
+				return -1
+			}
+			size = n
+		}
+	}
+	if size > end-v {
+		return -1
+	}
+	return v + size
+}
+
+// maxFoldDepth is deeper than what is printed, so that the hash stays finer.
+const maxFoldDepth = maxDepth + 2
+
+// foldDocument adds the structure of the document or list at the start of doc.
+func foldDocument(h uint64, doc []byte, isArray bool, depth int, in mode) uint64 {
+	if len(doc) < 5 || depth > maxFoldDepth {
+		return fold(h, markCut)
+	}
+	end := int(binary.LittleEndian.Uint32(doc)) - 1
+	if end < 4 || end >= len(doc) || doc[end] != 0 {
+		// Cut off: what is there still counts.
+		end = len(doc)
+		h = fold(h, markCut)
+	}
+	ordered, masked := in == inPipeline || in == keepPaths, false
+	for at := 4; at < end; {
+		kind := bson.Kind(doc[at])
+		start := at + 1
+		zero := zeroAt(doc[:end], start)
+		if zero < 0 {
+			return fold(h, markCut)
+		}
+		v := zero + 1
+		next := valueEnd(doc, kind, v, end)
+		if next < 0 {
+			return fold(h, markCut)
+		}
+		at = next
+		nested := kind == bson.Document || kind == bson.Array
+		if isArray {
+			if !nested {
+				// As printed: a run of values is one "?", or all of them are.
+				if in == keepPaths {
+					if p := fieldPath(&bson.Element{Kind: kind, Value: doc[v:next]}); p != nil {
+						h, masked = foldBytes(h, p, markText), false
+						continue
+					}
+				}
+				if !masked {
+					h, masked = fold(h, markScalar), true
+				}
+				continue
+			}
+			masked = masked && !ordered
+			h = fold(h, nestedMark(kind))
+			h = foldDocument(h, doc[v:next], kind == bson.Array, depth+1, in)
+			continue
+		}
+		child := in
+		if in != maskAll || doc[start] == '$' {
+			child = childMode(in, doc[start:zero])
+		}
+		switch {
+		case nested:
+			h = foldKey(h, doc, start, zero, nestedMark(kind))
+			h = foldDocument(h, doc[v:next], kind == bson.Array, depth+1, child)
+		case child == maskAll:
+			h = foldKey(h, doc, start, zero, markScalar)
+		default:
+			h = foldKey(h, doc, start, zero, markScalar)
+			h = foldScalar(h, &bson.Element{Kind: kind, Value: doc[v:next]}, child)
+		}
+	}
+	return fold(h, markEnd)
+}
+
+func nestedMark(kind bson.Kind) uint64 {
+	if kind == bson.Array {
+		return markArray
+	}
+	return markDocument
+}
+
+// foldScalar adds what a mode keeps of a scalar.
+func foldScalar(h uint64, e *bson.Element, in mode) uint64 {
+	switch in {
 	case keepDirections:
 		if d, ok := direction(e); ok {
-			m.add(uint64(d)<<8 | 7)
-			return
+			return fold(h, uint64(d)&^markAll|markDirection)
 		}
 	case keepPaths:
 		if p := fieldPath(e); p != nil {
-			m.bytes(p)
-			return
+			return foldBytes(h, p, markText)
 		}
 	}
-	m.add(markScalar)
+	return fold(h, markScalar)
 }
 
-func (m *mixer) nested(e *bson.Element, depth int, in mode) {
-	r, err := bson.NewReader(e.Value)
-	if err != nil {
-		m.add(markCut)
-		return
-	}
-	isArray := e.Kind == bson.Array
-	if isArray {
-		m.add(markArray)
-	} else {
-		m.add(markDocument)
-	}
-	ordered, masked := in == inPipeline || in == keepPaths, false
-	var c bson.Element
-	for {
-		ok, err := r.Next(&c)
-		if err != nil {
-			m.add(markCut)
+const markAll = uint64(0xff) << 56
+
+// foldPart adds the value of a part, whose mode may be one of the two that only parts have.
+func foldPart(h uint64, kind bson.Kind, value []byte, in mode) uint64 {
+	switch in {
+	case keepName:
+		e := bson.Element{Kind: kind, Value: value}
+		name := e.Text()
+		return foldKey(h, name, 0, len(name), markText)
+	case inUpdate:
+		in = maskAll
+		if kind == bson.Array {
+			in = inPipeline
 		}
-		if !ok {
-			break
+	}
+	if kind == bson.Document || kind == bson.Array {
+		return foldDocument(fold(h, nestedMark(kind)), value, kind == bson.Array, 1, in)
+	}
+	return foldScalar(h, &bson.Element{Kind: kind, Value: value}, in)
+}
+
+// foldParts adds the parts of a command or statement, in the order in which the document has them. It returns false when the document
+// cannot be read to its end; found is called for every field that is no part.
+func foldParts(h uint64, doc []byte, l *layout, other func(key, value []byte, kind bson.Kind)) (uint64, bool) {
+	if len(doc) < 5 {
+		return h, false
+	}
+	end := int(binary.LittleEndian.Uint32(doc)) - 1
+	if end < 4 || end >= len(doc) || doc[end] != 0 {
+		return h, false
+	}
+	for at := 4; at < end; {
+		kind := bson.Kind(doc[at])
+		start := at + 1
+		zero := zeroAt(doc[:end], start)
+		if zero < 0 {
+			return h, false
 		}
-		if isArray && c.Kind != bson.Document && c.Kind != bson.Array && (in != keepPaths || fieldPath(&c) == nil) {
-			// As printed: a run of values is one "?", or all of them are.
-			if !masked {
-				m.add(markScalar)
+		next := valueEnd(doc, kind, zero+1, end)
+		if next < 0 {
+			return h, false
+		}
+		at = next
+		key := doc[start:zero]
+		i := l.part(key)
+		if i < 0 {
+			if other != nil {
+				other(key, doc[zero+1:next], kind)
 			}
-			masked = true
 			continue
 		}
-		masked = masked && !ordered
-		next := in
-		if !isArray {
-			m.key(c.Key)
-			next = childMode(in, c.Key)
+		p := &l.parts[i]
+		if p.present {
+			e := bson.Element{Kind: kind, Value: doc[zero+1 : next]}
+			if e.Truthy() {
+				h = fold(h, uint64(i)|markText)
+			}
+			continue
 		}
-		m.value(&c, depth, next)
+		h = foldPart(fold(h, uint64(i)|markText), kind, doc[zero+1:next], p.mode)
 	}
-	m.add(markEnd)
+	return h, true
 }

@@ -2,18 +2,21 @@ package shape
 
 import "bytes"
 
+// objectIDDigits is the length of an ObjectId in hexadecimal, the shortest id that may have letters only.
+const objectIDDigits = 24
+
 // maxDigits is how many digits a name may have; with more it holds a number that is data: "phone_15550123456".
 const maxDigits = 6
 
-// isData reports whether a part of a field name is a value rather than a name: a number or a date, an ObjectId in hexadecimal, a UUID, a
-// mail address, anything with many digits.
+// isData reports whether a part of a field name is a value rather than a name: a number or a date, an ObjectId in hexadecimal, a UUID,
+// anything with many digits.
 func isData(part []byte) bool {
 	switch {
 	case len(part) == 0:
 		return false
-	case allDigits(part) || digits(part) > maxDigits || bytes.IndexByte(part[1:], '@') >= 0:
+	case allDigits(part) || digits(part) > maxDigits:
 		return true
-	case len(part) == 24:
+	case len(part) == objectIDDigits:
 		return allHex(part)
 	case len(part) == 36:
 		return isUUID(part)
@@ -88,7 +91,12 @@ func appendKey(dst, key []byte) []byte {
 		if start > 0 {
 			dst = append(dst, '.')
 		}
-		if part := key[start:end]; isData(part) {
+		part := key[start:end]
+		if len(part) > 1 && bytes.IndexByte(part[1:], '@') >= 0 {
+			// Nobody knows where the name of a mail host ends.
+			return append(dst, '*')
+		}
+		if isData(part) {
 			dst = append(dst, '*')
 		} else {
 			dst = appendPrintable(dst, part)
@@ -139,7 +147,7 @@ func mayBeData(key []byte) bool {
 	for _, c := range key {
 		class := keyClasses[c]
 		if class != 0 {
-			if class&classBad != 0 || start && (class&classDigit != 0 || len(key) >= 24) {
+			if class&classBad != 0 || start && (class&classDigit != 0 || len(key) >= objectIDDigits) {
 				return true
 			}
 			digits += int(class&classDigit) >> 1

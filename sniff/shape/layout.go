@@ -17,42 +17,95 @@ type layout struct {
 	parts []part
 	// statements names the array whose elements are statements of their own, or is empty.
 	statements string
+	// lengths has a bit for each length that the name of a part has.
+	lengths uint64
+}
+
+// part returns the index of the part that a field is, or -1.
+func (l *layout) part(key []byte) int {
+	if len(key) > 63 || l.lengths>>len(key)&1 == 0 {
+		return -1
+	}
+	for i := range l.parts {
+		if l.parts[i].field == string(key) {
+			return i
+		}
+	}
+	return -1
+}
+
+// prepared fills in the lengths.
+func prepared(l *layout) *layout {
+	for i := range l.parts {
+		l.lengths |= 1 << len(l.parts[i].field)
+	}
+	return l
 }
 
 // layouts are the commands whose fields have a meaning that is known; by name in lower case. Others are printed with all their
 // fields.
-var layouts = map[string]*layout{
-	"find": {name: "find", parts: []part{
-		{field: "filter"}, {field: "sort", label: "sort", mode: keepDirections}, {field: "projection", label: "projection", mode: keepPaths},
-		{field: "hint", label: "hint", mode: keepDirections}, {field: "skip", label: "skip ?", present: true}, {field: "limit", label: "limit ?", present: true},
-	}},
-	"aggregate": {name: "aggregate", parts: []part{{field: "pipeline", mode: inPipeline}, {field: "hint", label: "hint", mode: keepDirections}}},
-	"count":     {name: "count", parts: []part{{field: "query"}, {field: "skip", label: "skip ?", present: true}, {field: "limit", label: "limit ?", present: true}}},
-	"distinct":  {name: "distinct", parts: []part{{field: "key", mode: keepName}, {field: "query"}}},
-	"findandmodify": {name: "findAndModify", parts: []part{
-		{field: "query"}, {field: "sort", label: "sort", mode: keepDirections}, {field: "update", label: "update", mode: inUpdate},
-		{field: "remove", label: "remove", present: true}, {field: "upsert", label: "upsert", present: true}, {field: "fields", label: "projection", mode: keepPaths},
-	}},
-	"insert":        {name: "insert"},
-	"update":        {name: "update", statements: "updates"},
-	"delete":        {name: "delete", statements: "deletes"},
-	"bulkwrite":     {name: "bulkWrite", statements: "ops"},
-	"getmore":       {name: "getMore"},
-	"killcursors":   {name: "killCursors"},
-	"mapreduce":     {name: "mapReduce", parts: []part{{field: "query"}, {field: "sort", label: "sort", mode: keepDirections}}},
-	"createindexes": {name: "createIndexes", parts: []part{{field: "indexes", mode: keepDirections}}},
-	"endsessions":   {name: "endSessions"},
-	"getlasterror":  {name: "getLastError"},
-	"ping":          {name: "ping"},
-}
+var layouts = func() map[string]*layout {
+	m := map[string]*layout{
+		"find": {name: "find", parts: []part{
+			{field: "filter"}, {field: "sort", label: "sort", mode: keepDirections}, {field: "projection", label: "projection", mode: keepPaths},
+			{field: "hint", label: "hint", mode: keepDirections}, {field: "skip", label: "skip ?", present: true}, {field: "limit", label: "limit ?", present: true},
+		}},
+		"aggregate": {name: "aggregate", parts: []part{{field: "pipeline", mode: inPipeline}, {field: "hint", label: "hint", mode: keepDirections}}},
+		"count":     {name: "count", parts: []part{{field: "query"}, {field: "skip", label: "skip ?", present: true}, {field: "limit", label: "limit ?", present: true}}},
+		"distinct":  {name: "distinct", parts: []part{{field: "key", mode: keepName}, {field: "query"}}},
+		"findandmodify": {name: "findAndModify", parts: []part{
+			{field: "query"}, {field: "sort", label: "sort", mode: keepDirections}, {field: "update", label: "update", mode: inUpdate},
+			{field: "remove", label: "remove", present: true}, {field: "upsert", label: "upsert", present: true}, {field: "fields", label: "projection", mode: keepPaths},
+		}},
+		"insert":        {name: "insert"},
+		"update":        {name: "update", statements: "updates"},
+		"delete":        {name: "delete", statements: "deletes"},
+		"bulkwrite":     {name: "bulkWrite", statements: "ops"},
+		"getmore":       {name: "getMore"},
+		"killcursors":   {name: "killCursors"},
+		"mapreduce":     {name: "mapReduce", parts: []part{{field: "query"}, {field: "sort", label: "sort", mode: keepDirections}}},
+		"createindexes": {name: "createIndexes", parts: []part{{field: "indexes", mode: keepDirections}}},
+		"endsessions":   {name: "endSessions"},
+		"getlasterror":  {name: "getLastError"},
+		"ping":          {name: "ping"},
+	}
+	for _, l := range m {
+		prepared(l)
+	}
+	return m
+}()
 
 // The parts of single statements.
 var (
-	updateParts = []part{{field: "q"}, {field: "u", mode: inUpdate}, {field: "multi", label: "multi", present: true}, {field: "upsert", label: "upsert", present: true}}
-	deleteParts = []part{{field: "q"}, {field: "limit", label: "one", present: true}}
-	bulkUpdate  = []part{{field: "filter"}, {field: "updateMods", mode: inUpdate}, {field: "multi", label: "multi", present: true}, {field: "upsert", label: "upsert", present: true}}
-	bulkDelete  = []part{{field: "filter"}, {field: "multi", label: "multi", present: true}}
+	updateStatement = prepared(&layout{parts: []part{{field: "q"}, {field: "u", mode: inUpdate}, {field: "multi", label: "multi", present: true}, {field: "upsert", label: "upsert", present: true}}})
+	deleteStatement = prepared(&layout{parts: []part{{field: "q"}, {field: "limit", label: "one", present: true}}})
+	bulkUpdate      = prepared(&layout{parts: []part{{field: "filter"}, {field: "updateMods", mode: inUpdate}, {field: "multi", label: "multi", present: true}, {field: "upsert", label: "upsert", present: true}}})
+	bulkDelete      = prepared(&layout{parts: []part{{field: "filter"}, {field: "multi", label: "multi", present: true}}})
+	bulkInsert      = &layout{}
 )
+
+// The commands that are found without reading all their fields: most of the traffic.
+var frequent = struct{ find, insert, aggregate, count, distinct, findAndModify *layout }{
+	layouts["find"], layouts["insert"], layouts["aggregate"], layouts["count"], layouts["distinct"], layouts["findandmodify"],
+}
+
+func frequentLayout(key []byte) *layout {
+	switch string(key) {
+	case "find":
+		return frequent.find
+	case "insert":
+		return frequent.insert
+	case "aggregate":
+		return frequent.aggregate
+	case "count":
+		return frequent.count
+	case "distinct":
+		return frequent.distinct
+	case "findAndModify":
+		return frequent.findAndModify
+	}
+	return nil
+}
 
 // silent are the commands whose bodies are never read because they carry secrets.
 var silent = map[string]bool{

@@ -89,17 +89,17 @@ func (f *Finder) legacyShape(m *mongo.Message, c *Command) {
 		flag("skip", m.Skip != 0)
 		flag("limit", m.Limit < 0 || m.Limit == 1)
 		c.Awaits = m.Flags&mongo.QueryTailable != 0
-		f.parts(layouts["find"].parts, fields, c)
+		f.parts(layouts["find"], fields, c)
 	case mongo.OpUpdate:
 		document("q", m.Body)
 		document("u", m.Second)
 		flag("multi", m.Flags&mongo.UpdateMulti != 0)
 		flag("upsert", m.Flags&mongo.UpdateUpsert != 0)
-		f.parts(updateParts, fields, c)
+		f.parts(updateStatement, fields, c)
 	case mongo.OpDelete:
 		document("q", m.Body)
 		flag("limit", m.Flags&mongo.DeleteSingle != 0)
-		f.parts(deleteParts, fields, c)
+		f.parts(deleteStatement, fields, c)
 	default:
 		f.simple(c)
 	}

@@ -10,22 +10,12 @@ import (
 
 // simple gives the command the one shape that its name has.
 func (f *Finder) simple(c *Command) {
-	m := f.mixer(c.Database, c.Collection, c.Name)
-	f.add(c, m.h, c.Database, c.Collection, func() string { return c.Name })
+	f.add(c, f.start(c.Database, c.Collection, c.Name), c.Database, c.Collection, func() string { return c.Name })
 }
 
-func (f *Finder) mixer(database, collection, command string) mixer {
-	m := mixer{h: f.seed}
-	m.text(database)
-	m.text(collection)
-	m.text(command)
-	return m
-}
-
-// text folds a short string.
-func (m *mixer) text(s string) {
-	var room [64]byte
-	m.bytes(room[:copy(room[:], s)])
+// start begins a quick hash.
+func (f *Finder) start(database, collection, command string) uint64 {
+	return foldText(foldText(foldText(f.seed, database), collection), command)
 }
 
 // add counts the shape with a quick hash for the command; text prints it when it is new.
@@ -83,52 +73,49 @@ func (f *Finder) statements(m *mongo.Message, l *layout, c *Command) {
 	case l == nil:
 		f.unknown(c)
 	case l.statements == "":
-		f.parts(l.parts, f.fields.list, c)
+		f.parts(l, f.fields.list, c)
 	default:
 		f.many(m, l, c)
 	}
 }
 
 // parts finds the shape of a command or statement whose fields are known.
-func (f *Finder) parts(parts []part, fields []bson.Element, c *Command) {
-	f.partsOn(parts, fields, c, c.Database, c.Collection, c.Name)
+func (f *Finder) parts(l *layout, fields []bson.Element, c *Command) {
+	f.partsOn(l, fields, c, c.Database, c.Collection, c.Name)
 }
 
-func (f *Finder) partsOn(parts []part, fields []bson.Element, c *Command, database, collection, prefix string) {
-	m := f.mixer(database, collection, prefix)
+func (f *Finder) partsOn(l *layout, fields []bson.Element, c *Command, database, collection, prefix string) {
+	h := f.start(database, collection, prefix)
 	for i := range fields {
 		e := &fields[i]
-		p := partOf(parts, e.Key)
-		if p == nil || p.present && !e.Truthy() {
+		at := l.part(e.Key)
+		if at < 0 || l.parts[at].present && !e.Truthy() {
 			continue
 		}
-		m.bytes(e.Key)
-		if !p.present {
-			m.part(e, p.mode)
+		h = fold(h, uint64(at)|markText)
+		if !l.parts[at].present {
+			h = foldPart(h, e.Kind, e.Value, l.parts[at].mode)
 		}
 	}
-	f.add(c, m.h, database, collection, func() string { return printParts(prefix, parts, fields) })
+	f.add(c, h, database, collection, func() string { return printParts(prefix, l.parts, fields) })
 }
 
-func partOf(parts []part, key []byte) *part {
-	for i := range parts {
-		if parts[i].field == string(key) {
-			return &parts[i]
+// documentOn is partsOn for a statement that is a document; its fields are read only when the statement is new.
+func (f *Finder) documentOn(l *layout, doc []byte, c *Command, database, collection, prefix string) {
+	h, whole := foldParts(f.start(database, collection, prefix), doc, l, nil)
+	if !whole {
+		var room [16]bson.Element
+		set := fieldSet{list: room[:0]}
+		if set.read(doc) {
+			f.partsOn(l, set.list, c, database, collection, prefix)
 		}
+		return
 	}
-	return nil
-}
-
-// part folds the value of a part, whose mode may be one of the two that only parts have.
-func (m *mixer) part(e *bson.Element, in mode) {
-	switch in {
-	case keepName:
-		m.key(e.Text())
-	case inUpdate:
-		m.value(e, 0, updateMode(e))
-	default:
-		m.value(e, 0, in)
-	}
+	f.add(c, h, database, collection, func() string {
+		var set fieldSet
+		set.read(doc)
+		return printParts(prefix, l.parts, set.list)
+	})
 }
 
 // The modes that only parts of commands have.
@@ -139,6 +126,7 @@ const (
 	inUpdate
 )
 
+// updateMode tells an update document from a pipeline.
 func updateMode(e *bson.Element) mode {
 	if e.Kind == bson.Array {
 		return inPipeline
@@ -196,21 +184,20 @@ func (f *Finder) explain(c *Command) {
 		f.simple(c)
 		return
 	}
-	f.partsOn(l.parts, set.list, c, c.Database, c.Collection, "explain "+of.Name)
+	f.partsOn(l, set.list, c, c.Database, c.Collection, "explain "+of.Name)
 }
 
 // unknown finds the shape of a command that has no layout: its name and every field but those that say how.
 func (f *Finder) unknown(c *Command) {
 	fields := f.fields.list[1:]
-	m := f.mixer(c.Database, c.Collection, c.Name)
+	h := f.start(c.Database, c.Collection, c.Name)
 	for i := range fields {
 		e := &fields[i]
 		if counts(e.Key) {
-			m.key(e.Key)
-			m.value(e, 0, maskAll)
+			h = foldPart(foldKey(h, e.Key, 0, len(e.Key), markText), e.Kind, e.Value, maskAll)
 		}
 	}
-	f.add(c, m.h, c.Database, c.Collection, func() string {
+	f.add(c, h, c.Database, c.Collection, func() string {
 		var p printer
 		text := []byte(c.Name)
 		for i := range fields {
@@ -271,31 +258,34 @@ func (f *Finder) array(doc []byte, m *mongo.Message, c *Command) {
 
 // statement finds the shape of one statement of a write.
 func (f *Finder) statement(doc []byte, m *mongo.Message, c *Command) {
-	var room [16]bson.Element
-	set := fieldSet{list: room[:0]}
-	if !set.read(doc) {
-		return
-	}
 	switch c.Name {
 	case "update":
-		f.parts(updateParts, set.list, c)
+		f.documentOn(updateStatement, doc, c, c.Database, c.Collection, c.Name)
 	case "delete":
-		f.parts(deleteParts, set.list, c)
+		f.documentOn(deleteStatement, doc, c, c.Database, c.Collection, c.Name)
 	case "bulkWrite":
-		f.bulk(&set, m, c)
+		f.bulk(doc, m, c)
 	}
 }
 
-// bulk finds the shape of one operation of bulkWrite, which names its namespace by number.
-func (f *Finder) bulk(set *fieldSet, m *mongo.Message, c *Command) {
-	database, collection := f.bulkNamespace(m, set.list[0])
-	switch string(set.list[0].Key) {
+// bulk finds the shape of one operation of bulkWrite, which names its namespace by number in its first field.
+func (f *Finder) bulk(doc []byte, m *mongo.Message, c *Command) {
+	var first bson.Element
+	r, err := bson.NewReader(doc)
+	if err != nil {
+		return
+	}
+	if ok, _ := r.Next(&first); !ok {
+		return
+	}
+	database, collection := f.bulkNamespace(m, first)
+	switch string(first.Key) {
 	case "update":
-		f.partsOn(bulkUpdate, set.list, c, database, collection, "update")
+		f.documentOn(bulkUpdate, doc, c, database, collection, "update")
 	case "delete":
-		f.partsOn(bulkDelete, set.list, c, database, collection, "delete")
+		f.documentOn(bulkDelete, doc, c, database, collection, "delete")
 	case "insert":
-		f.partsOn(nil, nil, c, database, collection, "insert")
+		f.documentOn(bulkInsert, doc, c, database, collection, "insert")
 	}
 	if c.Collection == "" {
 		c.Database, c.Collection = database, collection

@@ -1,0 +1,99 @@
+package shape
+
+import (
+	"encoding/binary"
+
+	"tidemark/wire/bson"
+	"tidemark/wire/mongo"
+)
+
+// Most traffic is a few statements again and again. A command whose structure, names and flags were met before is found by one walk over
+// its bytes and one look into a small table; nothing of it is read a second time.
+
+// known is a command that was met before.
+type known struct {
+	hash    uint64
+	command Command // without its statements
+	shape   *Shape
+}
+
+// knownSlots is the size of the table; a command stands in one of two slots. A lost place costs one slow reading.
+const knownSlots = 1 << 13
+
+// quickFind finds a command that was met before. hash is 0 when the command cannot be found this way at all.
+func (f *Finder) quickFind(body []byte, c *Command) (hash uint64, found bool) {
+	if len(body) < 16 || int(binary.LittleEndian.Uint32(body)) != len(body) || bson.Kind(body[4]) != bson.String {
+		return 0, false
+	}
+	zero := zeroAt(body, 5)
+	if zero < 0 {
+		return 0, false
+	}
+	l := frequentLayout(body[5:zero])
+	if l == nil {
+		return 0, false
+	}
+	end := valueEnd(body, bson.String, zero+1, len(body)-1)
+	if end < 0 {
+		return 0, false
+	}
+	h := foldBytes(f.seed, body[5:zero], markText)
+	h = foldBytes(h, body[zero+5:end-1], markText)
+	var marks uint64
+	named := false
+	h, whole := foldParts(h, body, l, func(key, value []byte, kind bson.Kind) {
+		switch {
+		case len(key) == 3 && string(key) == "$db" && kind == bson.String:
+			marks ^= foldBytes(f.seed, value[4:len(value)-1], markText)
+			named = true
+		case len(key) == 8 && string(key) == "tailable" || inside(key):
+			e := bson.Element{Kind: kind, Value: value}
+			if e.Truthy() || len(key) != 8 {
+				marks ^= foldBytes(f.seed, key, markScalar)
+			}
+		}
+	})
+	if !whole || !named {
+		return 0, false
+	}
+	h = fold(h, marks)
+	h |= 1
+	for i := range uint64(2) {
+		if k := f.known[(h>>8^i)%knownSlots]; k != nil && k.hash == h {
+			statements := c.Statements[:0]
+			*c = k.command
+			c.Statements = append(statements, Statement{Shape: k.shape, Count: 1})
+			return h, true
+		}
+	}
+	return h, false
+}
+
+// remember puts a command that was read the slow way into the table.
+func (f *Finder) remember(hash uint64, c *Command) {
+	if len(c.Statements) != 1 || c.Statements[0].Count != 1 || c.Statements[0].Shape == f.other {
+		return
+	}
+	k := &known{hash: hash, command: *c, shape: c.Statements[0].Shape}
+	k.command.Statements = nil
+	slot := hash >> 8 % knownSlots
+	if f.known[slot] != nil {
+		slot ^= 1
+	}
+	f.known[slot] = k
+}
+
+// message reads the command of an OP_MSG.
+func (f *Finder) message(m *mongo.Message, c *Command) bool {
+	hash, found := f.quickFind(m.Body, c)
+	if found {
+		return true
+	}
+	if !f.command(m, m.Body, nil, c) {
+		return false
+	}
+	if hash != 0 {
+		f.remember(hash, c)
+	}
+	return true
+}
