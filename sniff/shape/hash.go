@@ -176,6 +176,13 @@ func foldDocument(h uint64, doc []byte, isArray bool, depth int, in mode) uint64
 	}
 	ordered, masked := in == inPipeline || in == keepPaths, false
 	for at := 4; at < end; {
+		if !isArray && in == maskAll {
+			// The usual case, without a detour: values of a fixed size under short names of letters.
+			var done bool
+			if h, at, done = foldPlain(h, doc[:end], at); done {
+				break
+			}
+		}
 		kind := bson.Kind(doc[at])
 		start := at + 1
 		zero := zeroAt(doc[:end], start)
@@ -226,6 +233,54 @@ func foldDocument(h uint64, doc []byte, isArray bool, depth int, in mode) uint64
 	return fold(h, markEnd)
 }
 
+// The names under which values are kept, as words.
+const (
+	wordExpr = '$' | 'e'<<8 | 'x'<<16 | 'p'<<24 | 'r'<<32
+	wordSort = '$' | 's'<<8 | 'o'<<16 | 'r'<<24 | 't'<<32
+)
+
+// foldPlain adds scalar elements with names of up to seven letters, perhaps behind a "$", from at on. It stops at the first element that is
+// anything else, and reports whether it came to the end.
+func foldPlain(h uint64, doc []byte, at int) (uint64, int, bool) {
+	for at+9 <= len(doc) {
+		kind := doc[at]
+		word := binary.LittleEndian.Uint64(doc[at+1:])
+		zero := (word - lowBits) &^ word & highBits
+		if zero == 0 {
+			return h, at, false
+		}
+		behind := ^uint64(0) << (bits.TrailingZeros64(zero) - 7) // the zero byte and what follows
+		word &^= behind
+		filled := word | behind
+		if byte(word) == '$' {
+			if word == wordExpr || word == wordSort {
+				return h, at, false // what stands there is not masked
+			}
+			filled |= 0xff
+		}
+		if (filled-lowBits*plainLow)&^filled&highBits != 0 {
+			return h, at, false
+		}
+		v := at + 2 + bits.TrailingZeros64(zero)>>3
+		size := int(sizes[kind])
+		if size < 0 {
+			if bson.Kind(kind) != bson.String || v+4 > len(doc) {
+				return h, at, false
+			}
+			size = 4 + int(binary.LittleEndian.Uint32(doc[v:]))
+			if size < 5 {
+				return h, at, false
+			}
+		}
+		if size > len(doc)-v {
+			return h, at, false
+		}
+		at = v + size
+		h = fold(h, word|markScalar)
+	}
+	return h, at, at == len(doc)
+}
+
 func nestedMark(kind bson.Kind) uint64 {
 	if kind == bson.Array {
 		return markArray
@@ -269,9 +324,9 @@ func foldPart(h uint64, kind bson.Kind, value []byte, in mode) uint64 {
 	return foldScalar(h, &bson.Element{Kind: kind, Value: value}, in)
 }
 
-// foldParts adds the parts of a command or statement, in the order in which the document has them. It returns false when the document
-// cannot be read to its end; found is called for every field that is no part.
-func foldParts(h uint64, doc []byte, l *layout, other func(key, value []byte, kind bson.Kind)) (uint64, bool) {
+// foldParts adds the parts of a command or statement, in the order in which the document has them, and hands every other field that may
+// matter to fields. It returns false when the document cannot be read to its end.
+func foldParts(h uint64, doc []byte, l *layout, fields *marks) (uint64, bool) {
 	if len(doc) < 5 {
 		return h, false
 	}
@@ -279,35 +334,38 @@ func foldParts(h uint64, doc []byte, l *layout, other func(key, value []byte, ki
 	if end < 4 || end >= len(doc) || doc[end] != 0 {
 		return h, false
 	}
+	doc = doc[:end]
 	for at := 4; at < end; {
 		kind := bson.Kind(doc[at])
 		start := at + 1
-		zero := zeroAt(doc[:end], start)
+		zero := zeroAt(doc, start)
 		if zero < 0 {
 			return h, false
 		}
-		next := valueEnd(doc, kind, zero+1, end)
-		if next < 0 {
-			return h, false
+		v := zero + 1
+		next := v + int(sizes[kind])
+		if next < v || next > end {
+			if next = valueEnd(doc, kind, v, end); next < 0 {
+				return h, false
+			}
 		}
 		at = next
-		key := doc[start:zero]
-		i := l.part(key)
+		i := l.part(doc[start:zero])
 		if i < 0 {
-			if other != nil {
-				other(key, doc[zero+1:next], kind)
+			if fields != nil && fieldLengths>>(zero-start)&1 != 0 {
+				fields.field(doc[start:zero], doc[v:next], kind)
 			}
 			continue
 		}
 		p := &l.parts[i]
 		if p.present {
-			e := bson.Element{Kind: kind, Value: doc[zero+1 : next]}
+			e := bson.Element{Kind: kind, Value: doc[v:next]}
 			if e.Truthy() {
 				h = fold(h, uint64(i)|markText)
 			}
 			continue
 		}
-		h = foldPart(fold(h, uint64(i)|markText), kind, doc[zero+1:next], p.mode)
+		h = foldPart(fold(h, uint64(i)|markText), kind, doc[v:next], p.mode)
 	}
 	return h, true
 }

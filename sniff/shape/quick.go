@@ -20,6 +20,32 @@ type known struct {
 // knownSlots is the size of the table; a command stands in one of two slots. A lost place costs one slow reading.
 const knownSlots = 1 << 13
 
+// marks gathers the fields that are no part of a shape but say where and how the command goes.
+type marks struct {
+	seed, sum uint64
+	named     bool // the database is known
+}
+
+// fieldLengths has a bit for each length that the name of such a field has: "$db", "tailable", and those that inside knows.
+const fieldLengths = 1<<3 | 1<<8 | 1<<9 | 1<<11 | 1<<12 | 1<<15 | 1<<18
+
+func (m *marks) field(key, value []byte, kind bson.Kind) {
+	switch {
+	case len(key) == 3:
+		if string(key) == "$db" && kind == bson.String {
+			m.sum ^= foldBytes(m.seed, value[4:len(value)-1], markText)
+			m.named = true
+		}
+	case len(key) == 8:
+		e := bson.Element{Kind: kind, Value: value}
+		if string(key) == "tailable" && e.Truthy() {
+			m.sum ^= foldBytes(m.seed, key, markScalar)
+		}
+	case inside(key):
+		m.sum ^= foldBytes(m.seed, key, markScalar)
+	}
+}
+
 // quickFind finds a command that was met before. hash is 0 when the command cannot be found this way at all.
 func (f *Finder) quickFind(body []byte, c *Command) (hash uint64, found bool) {
 	if len(body) < 16 || int(binary.LittleEndian.Uint32(body)) != len(body) || bson.Kind(body[4]) != bson.String {
@@ -39,24 +65,12 @@ func (f *Finder) quickFind(body []byte, c *Command) (hash uint64, found bool) {
 	}
 	h := foldBytes(f.seed, body[5:zero], markText)
 	h = foldBytes(h, body[zero+5:end-1], markText)
-	var marks uint64
-	named := false
-	h, whole := foldParts(h, body, l, func(key, value []byte, kind bson.Kind) {
-		switch {
-		case len(key) == 3 && string(key) == "$db" && kind == bson.String:
-			marks ^= foldBytes(f.seed, value[4:len(value)-1], markText)
-			named = true
-		case len(key) == 8 && string(key) == "tailable" || inside(key):
-			e := bson.Element{Kind: kind, Value: value}
-			if e.Truthy() || len(key) != 8 {
-				marks ^= foldBytes(f.seed, key, markScalar)
-			}
-		}
-	})
-	if !whole || !named {
+	fields := marks{seed: f.seed}
+	h, whole := foldParts(h, body, l, &fields)
+	if !whole || !fields.named {
 		return 0, false
 	}
-	h = fold(h, marks)
+	h = fold(h, fields.sum)
 	h |= 1
 	for i := range uint64(2) {
 		if k := f.known[(h>>8^i)%knownSlots]; k != nil && k.hash == h {
