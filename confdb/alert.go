@@ -180,9 +180,9 @@ func (c *change) escalation(ctx context.Context, e *model.Escalation) error {
 }
 
 func (c *change) alert(ctx context.Context, a *model.Alert) error {
-	return c.exec(ctx, `INSERT OR REPLACE INTO alerts (id, action, kind, event_id, problem_id, severity, host, name, step, receiver, media, sent_to,
-		subject, body, state, attempts, next_at, created_at, sent_at, at, error, together) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		a.ID, a.Action, a.Kind, a.EventID, a.ProblemID, a.Severity, a.Host, a.Name, a.Step, a.Receiver, a.Media, a.To,
+	return c.exec(ctx, `INSERT OR REPLACE INTO alerts (id, action, kind, event_id, problem_id, severity, host, name, tags, step, receiver, media, sent_to,
+		subject, body, state, attempts, next_at, created_at, sent_at, at, error, together) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.ID, a.Action, a.Kind, a.EventID, a.ProblemID, a.Severity, a.Host, a.Name, packTags(a.Tags), a.Step, a.Receiver, a.Media, a.To,
 		a.Subject, a.Body, a.State, a.Attempts, a.NextAt, a.CreatedAt, a.SentAt, a.At, a.Error, a.Together)
 }
 
@@ -206,7 +206,7 @@ func (d *DB) Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, er
 }
 
 func (d *DB) alerts(ctx context.Context, condition string, args ...any) ([]model.Alert, error) {
-	rows, err := d.sql.QueryContext(ctx, `SELECT id, action, kind, event_id, problem_id, severity, host, name, step, receiver, media, sent_to,
+	rows, err := d.sql.QueryContext(ctx, `SELECT id, action, kind, event_id, problem_id, severity, host, name, tags, step, receiver, media, sent_to,
 		subject, body, state, attempts, next_at, created_at, sent_at, at, error, together FROM alerts WHERE `+condition, args...)
 	if err != nil {
 		return nil, err
@@ -214,8 +214,12 @@ func (d *DB) alerts(ctx context.Context, condition string, args ...any) ([]model
 	var list []model.Alert
 	err = each(rows, func(r *sql.Rows) error {
 		var a model.Alert
-		err := r.Scan(&a.ID, &a.Action, &a.Kind, &a.EventID, &a.ProblemID, &a.Severity, &a.Host, &a.Name, &a.Step, &a.Receiver, &a.Media, &a.To,
+		var tags string
+		err := r.Scan(&a.ID, &a.Action, &a.Kind, &a.EventID, &a.ProblemID, &a.Severity, &a.Host, &a.Name, &tags, &a.Step, &a.Receiver, &a.Media, &a.To,
 			&a.Subject, &a.Body, &a.State, &a.Attempts, &a.NextAt, &a.CreatedAt, &a.SentAt, &a.At, &a.Error, &a.Together)
+		if err == nil {
+			a.Tags, err = unpackTags(tags)
+		}
 		list = append(list, a)
 		return err
 	})

@@ -22,7 +22,7 @@ func TestAlerts_readBack(t *testing.T) {
 	escalation := model.Escalation{
 		Action: "a", ProblemID: 2, CurrentID: 2, Step: 2, NextAt: 50, Told: []model.AlertTarget{{Receiver: "r", Media: "m", To: "t"}},
 	}
-	first := model.Alert{ID: 7, Action: "a", EventID: 2, ProblemID: 2, Step: 1, Receiver: "r", Media: "m", To: "t", Subject: "s", Body: "b", CreatedAt: 5, At: 4, NextAt: 6}
+	first := model.Alert{ID: 7, Action: "a", EventID: 2, ProblemID: 2, Step: 1, Receiver: "r", Media: "m", To: "t", Tags: []model.Tag{{Name: "x", Value: "y"}}, Subject: "s", Body: "b", CreatedAt: 5, At: 4, NextAt: 6}
 	second := first
 	second.ID, second.State, second.SentAt, second.Together = 8, model.AlertSent, 9, 7
 	change := model.AlertChange{LastEvent: 3, Escalations: []model.Escalation{escalation, {Action: "b", ProblemID: 1, CurrentID: 1}}, Alerts: []model.Alert{first, second}}

@@ -56,8 +56,9 @@ type Alert struct {
 	// EventID is the event that the message tells of, ProblemID the problem that it belongs to: the same for a problem.
 	EventID, ProblemID EventID
 	Severity           Severity
-	// Host is the visible name of the host, Name that of the event.
+	// Host is the visible name of the host, Name that of the event, Tags those of the event.
 	Host, Name string
+	Tags       []Tag
 	// Step is the step of the escalation, from 1; zero for recoveries and updates.
 	Step int
 	// Receiver is who is told; Media and To are the media type and the address there.

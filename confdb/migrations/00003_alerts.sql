@@ -28,6 +28,7 @@ CREATE TABLE alerts (
     severity   INTEGER NOT NULL,
     host       TEXT NOT NULL,
     name       TEXT NOT NULL,
+    tags       TEXT NOT NULL DEFAULT '',
     step       INTEGER NOT NULL,
     receiver   TEXT NOT NULL,
     media      TEXT NOT NULL,
