@@ -176,10 +176,14 @@ func foldDocument(h uint64, doc []byte, isArray bool, depth int, in mode) uint64
 	}
 	ordered, masked := in == inPipeline || in == keepPaths, false
 	for at := 4; at < end; {
-		if !isArray && in == maskAll {
-			// The usual case, without a detour: values of a fixed size under short names of letters.
-			var done bool
-			if h, at, done = foldPlain(h, doc[:end], at); done {
+		if in == maskAll {
+			// The usual case, without a detour.
+			if isArray {
+				at = skipValues(doc[:end], at, masked)
+			} else {
+				h, at = foldPlain(h, doc[:end], at, depth)
+			}
+			if at >= end {
 				break
 			}
 		}
@@ -239,46 +243,74 @@ const (
 	wordSort = '$' | 's'<<8 | 'o'<<16 | 'r'<<24 | 't'<<32
 )
 
-// foldPlain adds scalar elements with names of up to seven letters, perhaps behind a "$", from at on. It stops at the first element that is
-// anything else, and reports whether it came to the end.
-func foldPlain(h uint64, doc []byte, at int) (uint64, int, bool) {
+// foldPlain adds masked elements with names of up to seven letters, perhaps behind a "$", from at on. It returns where it stopped: at
+// the first element that is anything else.
+func foldPlain(h uint64, doc []byte, at, depth int) (uint64, int) {
 	for at+9 <= len(doc) {
-		kind := doc[at]
+		kind := bson.Kind(doc[at])
 		word := binary.LittleEndian.Uint64(doc[at+1:])
 		zero := (word - lowBits) &^ word & highBits
 		if zero == 0 {
-			return h, at, false
+			return h, at
 		}
 		behind := ^uint64(0) << (bits.TrailingZeros64(zero) - 7) // the zero byte and what follows
 		word &^= behind
 		filled := word | behind
 		if byte(word) == '$' {
 			if word == wordExpr || word == wordSort {
-				return h, at, false // what stands there is not masked
+				return h, at // what stands there is not masked
 			}
 			filled |= 0xff
 		}
 		if (filled-lowBits*plainLow)&^filled&highBits != 0 {
-			return h, at, false
+			return h, at
 		}
 		v := at + 2 + bits.TrailingZeros64(zero)>>3
 		size := int(sizes[kind])
-		if size < 0 {
-			if bson.Kind(kind) != bson.String || v+4 > len(doc) {
-				return h, at, false
+		if size >= 0 {
+			if size > len(doc)-v {
+				return h, at
 			}
-			size = 4 + int(binary.LittleEndian.Uint32(doc[v:]))
-			if size < 5 {
-				return h, at, false
-			}
+			at = v + size
+			h = fold(h, word|markScalar)
+			continue
 		}
-		if size > len(doc)-v {
-			return h, at, false
+		next := valueEnd(doc, kind, v, len(doc))
+		switch {
+		case next < 0:
+			return h, at
+		case kind == bson.Document || kind == bson.Array:
+			h = foldDocument(fold(h, word|nestedMark(kind)), doc[v:next], kind == bson.Array, depth+1, maskAll)
+		default:
+			h = fold(h, word|markScalar)
 		}
-		at = v + size
-		h = fold(h, word|markScalar)
+		at = next
 	}
-	return h, at, at == len(doc)
+	return h, at
+}
+
+// skipValues passes over the values of a masked list from at on, once one of them was added. It returns where it stopped.
+func skipValues(doc []byte, at int, masked bool) int {
+	for masked && at+9 <= len(doc) {
+		kind := bson.Kind(doc[at])
+		word := binary.LittleEndian.Uint64(doc[at+1:])
+		zero := (word - lowBits) &^ word & highBits
+		if zero == 0 || kind == bson.Document || kind == bson.Array {
+			return at
+		}
+		v := at + 2 + bits.TrailingZeros64(zero)>>3
+		next := v + int(sizes[kind])
+		if next < v {
+			if next = valueEnd(doc, kind, v, len(doc)); next < 0 {
+				return at
+			}
+		}
+		if next > len(doc) {
+			return at
+		}
+		at = next
+	}
+	return at
 }
 
 func nestedMark(kind bson.Kind) uint64 {
@@ -324,8 +356,8 @@ func foldPart(h uint64, kind bson.Kind, value []byte, in mode) uint64 {
 	return foldScalar(h, &bson.Element{Kind: kind, Value: value}, in)
 }
 
-// foldParts adds the parts of a command or statement, in the order in which the document has them, and hands every other field that may
-// matter to fields. It returns false when the document cannot be read to its end.
+// foldParts adds the parts of a command or statement, in the order in which the document has them, and hands the fields that mark it to
+// fields, if not nil. It returns false when the document cannot be read to its end.
 func foldParts(h uint64, doc []byte, l *layout, fields *marks) (uint64, bool) {
 	if len(doc) < 5 {
 		return h, false
@@ -334,11 +366,24 @@ func foldParts(h uint64, doc []byte, l *layout, fields *marks) (uint64, bool) {
 	if end < 4 || end >= len(doc) || doc[end] != 0 {
 		return h, false
 	}
-	doc = doc[:end]
+	doc = doc[:end+1]
 	for at := 4; at < end; {
 		kind := bson.Kind(doc[at])
 		start := at + 1
-		zero := zeroAt(doc, start)
+		var word uint64
+		zero := start
+		if start+8 <= len(doc) {
+			word = binary.LittleEndian.Uint64(doc[start:])
+			if z := (word - lowBits) &^ word & highBits; z != 0 {
+				word &^= ^uint64(0) << (bits.TrailingZeros64(z) - 7)
+				zero += bits.TrailingZeros64(z) >> 3
+			} else {
+				zero = zeroAt(doc, start+8)
+			}
+		} else {
+			zero = zeroAt(doc, start)
+			word = firstWord(string(doc[start:max(zero, start)]))
+		}
 		if zero < 0 {
 			return h, false
 		}
@@ -350,22 +395,23 @@ func foldParts(h uint64, doc []byte, l *layout, fields *marks) (uint64, bool) {
 			}
 		}
 		at = next
-		i := l.part(doc[start:zero])
-		if i < 0 {
-			if fields != nil && fieldLengths>>(zero-start)&1 != 0 {
+		s := l.slot(word)
+		if s.word != word || s.name != string(doc[start:zero]) {
+			continue
+		}
+		switch {
+		case s.index < 0:
+			if fields != nil {
 				fields.field(doc[start:zero], doc[v:next], kind)
 			}
-			continue
-		}
-		p := &l.parts[i]
-		if p.present {
+		case l.parts[s.index].present:
 			e := bson.Element{Kind: kind, Value: doc[v:next]}
 			if e.Truthy() {
-				h = fold(h, uint64(i)|markText)
+				h = fold(h, uint64(s.index)|markText)
 			}
-			continue
+		default:
+			h = foldPart(fold(h, uint64(s.index)|markText), kind, doc[v:next], l.parts[s.index].mode)
 		}
-		h = foldPart(fold(h, uint64(i)|markText), kind, doc[v:next], p.mode)
 	}
 	return h, true
 }

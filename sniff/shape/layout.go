@@ -17,15 +17,30 @@ type layout struct {
 	parts []part
 	// statements names the array whose elements are statements of their own, or is empty.
 	statements string
-	// lengths has a bit for each length that the name of a part has.
-	lengths uint64
+	// slots finds a field by the first eight bytes of its name; multiplier spreads them without collisions.
+	slots      [fieldSlots]fieldSlot
+	multiplier uint64
+}
+
+// fieldSlot is a field that matters: a part, or one of those that mark a command.
+type fieldSlot struct {
+	word  uint64
+	name  string
+	index int8 // of the part, or -1
+}
+
+const (
+	fieldSlots    = 64
+	fieldSlotBits = 6
+)
+
+// slot returns where a field stands if it matters.
+func (l *layout) slot(word uint64) *fieldSlot {
+	return &l.slots[word*l.multiplier>>(64-fieldSlotBits)]
 }
 
 // part returns the index of the part that a field is, or -1.
 func (l *layout) part(key []byte) int {
-	if len(key) > 63 || l.lengths>>len(key)&1 == 0 {
-		return -1
-	}
 	for i := range l.parts {
 		if l.parts[i].field == string(key) {
 			return i
@@ -34,12 +49,43 @@ func (l *layout) part(key []byte) int {
 	return -1
 }
 
-// prepared fills in the lengths.
+// markFields are the fields that are no part of a shape but say where and how a command goes.
+var markFields = []string{"$db", "tailable", "shardVersion", "databaseVersion", "$replData", "$oplogQueryData", "$configServerState", "$configTime"}
+
+// firstWord returns the first eight bytes of a name as they are read from a document, with zero bytes behind a shorter one.
+func firstWord(name string) (w uint64) {
+	for i := range min(len(name), 8) {
+		w |= uint64(name[i]) << (8 * i)
+	}
+	return w
+}
+
+// prepared fills in the slots.
 func prepared(l *layout) *layout {
-	for i := range l.parts {
-		l.lengths |= 1 << len(l.parts[i].field)
+	var fields []fieldSlot
+	for i, p := range l.parts {
+		fields = append(fields, fieldSlot{word: firstWord(p.field), name: p.field, index: int8(i)})
+	}
+	for _, name := range markFields {
+		fields = append(fields, fieldSlot{word: firstWord(name), name: name, index: -1})
+	}
+	for l.multiplier = mixA; !l.place(fields); l.multiplier += mixB - 1 {
 	}
 	return l
+}
+
+// place puts the fields into their slots; false when two want the same one. There are four times as many slots as fields, so that a
+// multiplier is soon found.
+func (l *layout) place(fields []fieldSlot) bool {
+	clear(l.slots[:])
+	for _, f := range fields {
+		s := l.slot(f.word)
+		if s.name != "" {
+			return false
+		}
+		*s = f
+	}
+	return true
 }
 
 // layouts are the commands whose fields have a meaning that is known; by name in lower case. Others are printed with all their
@@ -81,7 +127,7 @@ var (
 	deleteStatement = prepared(&layout{parts: []part{{field: "q"}, {field: "limit", label: "one", present: true}}})
 	bulkUpdate      = prepared(&layout{parts: []part{{field: "filter"}, {field: "updateMods", mode: inUpdate}, {field: "multi", label: "multi", present: true}, {field: "upsert", label: "upsert", present: true}}})
 	bulkDelete      = prepared(&layout{parts: []part{{field: "filter"}, {field: "multi", label: "multi", present: true}}})
-	bulkInsert      = &layout{}
+	bulkInsert      = prepared(&layout{})
 )
 
 // The commands that are found without reading all their fields: most of the traffic.

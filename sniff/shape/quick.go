@@ -26,22 +26,20 @@ type marks struct {
 	named     bool // the database is known
 }
 
-// fieldLengths has a bit for each length that the name of such a field has: "$db", "tailable", and those that inside knows.
-const fieldLengths = 1<<3 | 1<<8 | 1<<9 | 1<<11 | 1<<12 | 1<<15 | 1<<18
-
+// field takes one of markFields.
 func (m *marks) field(key, value []byte, kind bson.Kind) {
-	switch {
-	case len(key) == 3:
-		if string(key) == "$db" && kind == bson.String {
+	switch len(key) {
+	case 3: // $db
+		if kind == bson.String {
 			m.sum ^= foldBytes(m.seed, value[4:len(value)-1], markText)
 			m.named = true
 		}
-	case len(key) == 8:
+	case 8: // tailable
 		e := bson.Element{Kind: kind, Value: value}
-		if string(key) == "tailable" && e.Truthy() {
+		if e.Truthy() {
 			m.sum ^= foldBytes(m.seed, key, markScalar)
 		}
-	case inside(key):
+	default:
 		m.sum ^= foldBytes(m.seed, key, markScalar)
 	}
 }

@@ -243,6 +243,14 @@ func (e *Element) Integer() (int64, bool) {
 
 // Truthy reports whether a value counts as true: a number other than 0, or true.
 func (e *Element) Truthy() bool {
+	switch {
+	case e.Kind == Boolean && len(e.Value) == 1:
+		return e.Value[0] != 0
+	case e.Kind == Int32 && len(e.Value) == 4:
+		return binary.LittleEndian.Uint32(e.Value) != 0
+	case e.Kind == Int64 && len(e.Value) == 8:
+		return binary.LittleEndian.Uint64(e.Value) != 0
+	}
 	n, ok := e.Number()
 	return ok && n != 0
 }
