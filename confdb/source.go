@@ -148,17 +148,20 @@ func (r *hostReader) readHosts(ctx context.Context, span idRange) error {
 	return rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
 		c := &model.HostConfig{}
 		h := &c.Host
-		var tags, macros string
-		err := rows.Scan(&h.ID, &h.Host, &h.Name, &h.UUID, &h.Enabled, &h.Metadata, &tags, &macros, &h.Revision)
+		var tags, macros, interfaces string
+		err := rows.Scan(&h.ID, &h.Host, &h.Name, &h.UUID, &h.Enabled, &h.Metadata, &tags, &macros, &interfaces, &h.Revision)
 		if err == nil {
 			h.Tags, err = unpackTags(tags)
 		}
 		if err == nil {
 			h.Macros, err = unpackMacros(macros)
 		}
+		if err == nil {
+			h.Interfaces, err = unpackInterfaces(interfaces)
+		}
 		r.hosts[h.ID] = c
 		return err
-	}, `SELECT id, host, name, uuid, enabled, metadata, tags, macros, revision FROM hosts WHERE id BETWEEN ? AND ?`,
+	}, `SELECT id, host, name, uuid, enabled, metadata, tags, macros, interfaces, revision FROM hosts WHERE id BETWEEN ? AND ?`,
 		span.from, span.to)
 }
 

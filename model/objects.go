@@ -43,6 +43,8 @@ type Host struct {
 	Macros    []Macro
 	// Metadata is what an auto-registered agent said of itself.
 	Metadata string
+	// Interfaces are where the host is reached.
+	Interfaces []Interface
 	// Revision rises with every change that an agent or proxy must learn of.
 	Revision uint64
 }
@@ -106,6 +108,12 @@ type Item struct {
 	Labels Labels
 	// TemplateID is the template that the item was inherited from; zero for the host's own.
 	TemplateID TemplateID
+	// Params is what some types need besides the key: the formula of a calculated item, macros expanded.
+	Params string
+	// MasterID is the item whose values a dependent item is made of; zero for others.
+	MasterID ItemID
+	// HasDependents says that dependent items are made of the item's values.
+	HasDependents bool
 }
 
 // StepType is a preprocessing step. The numbers are Zabbix's.

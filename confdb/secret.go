@@ -1,0 +1,119 @@
+package confdb
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// SecretFileName is the file beside the database whose key encrypts the secrets in it: 32 random bytes in hexadecimal,
+// readable by its owner only. Without it the secrets are lost, and a copy of the database alone gives none away.
+const SecretFileName = "secret.key"
+
+const secretBytes = 32
+
+// box encrypts secrets.
+type box struct{ aead cipher.AEAD }
+
+// openBox reads the key. With create it makes it when there is none.
+func (d *DB) openBox(create bool) (*box, error) {
+	path := filepath.Join(filepath.Dir(d.path), SecretFileName)
+	key, err := readSecret(path)
+	if create && errors.Is(err, fs.ErrNotExist) {
+		key, err = makeSecret(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	return &box{aead}, nil
+}
+
+func readSecret(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s can be read by others (mode %04o): %w; run chmod 600 on it", path, info.Mode().Perm(), ErrInvalid)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 4*secretBytes))
+	if err != nil {
+		return nil, err
+	}
+	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(key) != secretBytes {
+		return nil, fmt.Errorf("%s: %w; expected %d hexadecimal digits", path, ErrInvalid, 2*secretBytes)
+	}
+	return key, nil
+}
+
+// makeSecret writes a new key under another name first, so that a crash leaves no half of one.
+func makeSecret(path string) ([]byte, error) {
+	key := make([]byte, secretBytes)
+	// Read never fails.
+	_, _ = rand.Read(key)
+	partial := path + ".new"
+	f, err := os.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.WriteString(hex.EncodeToString(key) + "\n")
+	if err = errors.Join(err, f.Chmod(0o600), f.Sync(), f.Close()); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(partial, path); err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	return key, errors.Join(dir.Sync(), dir.Close())
+}
+
+// seal encrypts a secret for one place; nothing stays nothing.
+func (b *box) seal(secret []byte, place string) []byte {
+	if len(secret) == 0 {
+		return []byte{}
+	}
+	nonce := make([]byte, b.aead.NonceSize(), b.aead.NonceSize()+len(secret)+b.aead.Overhead())
+	_, _ = rand.Read(nonce)
+	return b.aead.Seal(nonce, nonce, secret, []byte(place))
+}
+
+// open decrypts what seal made for the same place.
+func (b *box) open(sealed []byte, place string) ([]byte, error) {
+	if len(sealed) == 0 {
+		return nil, nil
+	}
+	n := b.aead.NonceSize()
+	if len(sealed) < n {
+		return nil, fmt.Errorf("secret of %s is cut", place)
+	}
+	secret, err := b.aead.Open(nil, sealed[:n], sealed[n:], []byte(place))
+	if err != nil {
+		return nil, fmt.Errorf("secret of %s does not fit %s; was the key file replaced?", place, SecretFileName)
+	}
+	return secret, nil
+}

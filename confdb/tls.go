@@ -1,0 +1,162 @@
+package confdb
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"tidemark/model"
+)
+
+const (
+	// maxIdentityChars is the longest identity of a pre-shared key.
+	maxIdentityChars = 128
+	// minPSKBytes and maxPSKBytes bound a pre-shared key.
+	minPSKBytes, maxPSKBytes = 16, 256
+	anyKind                  = model.Unencrypted | model.PSK | model.Certificate
+)
+
+// SetHostTLS sets how a host's connections must be protected; host 0 stands for agents that register themselves. When it
+// replaces a pre-shared key the one before stays good for keep, so that agents can be changed one after another; with zero
+// it is void at once. The members Old… of t are not read. An identity that another host has with another key is
+// ErrInvalid, like settings that cannot be. Keys are stored encrypted with the file secret.key of the data folder.
+func (d *DB) SetHostTLS(ctx context.Context, t model.HostTLS, keep time.Duration) error {
+	if err := checkTLS(&t); err != nil {
+		return d.wrap("set TLS", err)
+	}
+	box, err := d.openBox(true)
+	if err != nil {
+		return d.wrap("set TLS", err)
+	}
+	return d.change(ctx, "set TLS", func(c *change) error {
+		if t.HostID != 0 {
+			have, err := c.id(ctx, "SELECT id FROM hosts WHERE id = ?", t.HostID)
+			if err != nil {
+				return err
+			}
+			if have == 0 {
+				return fmt.Errorf("host %d: %w", t.HostID, ErrNotFound)
+			}
+			c.touch(t.HostID)
+		}
+		all, err := c.readTLS(ctx, box)
+		if err != nil {
+			return err
+		}
+		for _, other := range all {
+			if other.HostID != t.HostID && t.Identity != "" && other.Identity == t.Identity && !bytes.Equal(other.Key, t.Key) {
+				return fmt.Errorf("PSK identity %q: %w; host %d has it with another key", t.Identity, ErrInvalid, other.HostID)
+			}
+			if other.HostID != t.HostID {
+				continue
+			}
+			same := other.Identity == t.Identity && bytes.Equal(other.Key, t.Key)
+			switch {
+			case same: // An earlier rotation goes on.
+				t.OldIdentity, t.OldKey, t.OldUntil = other.OldIdentity, other.OldKey, other.OldUntil
+			case keep > 0 && other.Identity != "":
+				t.OldIdentity, t.OldKey, t.OldUntil = other.Identity, other.Key, d.now().Add(keep).UnixNano()
+			default:
+				t.OldIdentity, t.OldKey, t.OldUntil = "", nil, 0
+			}
+		}
+		return c.writeTLS(ctx, box, &t)
+	})
+}
+
+func checkTLS(t *model.HostTLS) error {
+	switch {
+	case t.Connect != model.Unencrypted && t.Connect != model.PSK && t.Connect != model.Certificate:
+		return fmt.Errorf("%w: TLS of host %d connects as %d; expected 1, 2 or 4", ErrInvalid, t.HostID, t.Connect)
+	case t.Accept == 0 || t.Accept&^anyKind != 0:
+		return fmt.Errorf("%w: TLS of host %d accepts %d; expected a sum of 1, 2 and 4", ErrInvalid, t.HostID, t.Accept)
+	}
+	needed := t.Connect == model.PSK || t.Accept&model.PSK != 0
+	if !needed && t.Identity == "" && len(t.Key) == 0 {
+		return nil
+	}
+	if n := utf8.RuneCountInString(t.Identity); n < 1 || n > maxIdentityChars || !utf8.ValidString(t.Identity) {
+		return fmt.Errorf("%w: PSK identity has %d characters; expected 1 to %d of UTF-8", ErrInvalid, n, maxIdentityChars)
+	}
+	if len(t.Key) < minPSKBytes || len(t.Key) > maxPSKBytes {
+		return fmt.Errorf("%w: PSK has %d hexadecimal digits; expected %d to %d", ErrInvalid, 2*len(t.Key), 2*minPSKBytes, 2*maxPSKBytes)
+	}
+	return nil
+}
+
+// HostTLS returns how the connections of hosts must be protected; hosts that are not in it are unencrypted. An entry of
+// host 0 is for agents that register themselves. A pair that has been replaced is left out when its time is over.
+func (d *DB) HostTLS(ctx context.Context) ([]model.HostTLS, error) {
+	var n int
+	if err := d.sql.QueryRowContext(ctx, "SELECT count(*) FROM host_tls").Scan(&n); err != nil || n == 0 {
+		return nil, d.wrap("read TLS", err)
+	}
+	box, err := d.openBox(false)
+	if err != nil {
+		return nil, d.wrap("read TLS", err)
+	}
+	rows, err := d.sql.QueryContext(ctx, selectTLS)
+	if err != nil {
+		return nil, d.wrap("read TLS", err)
+	}
+	list, err := scanTLS(rows, box)
+	now := d.now().UnixNano()
+	for i := range list {
+		if t := &list[i]; t.OldUntil <= now {
+			t.OldIdentity, t.OldKey, t.OldUntil = "", nil, 0
+		}
+	}
+	return list, d.wrap("read TLS", err)
+}
+
+const selectTLS = `SELECT coalesce(host_id, 0), connect, accept, identity, key, old_identity, old_key, old_until, issuer, subject
+	FROM host_tls ORDER BY 1`
+
+func scanTLS(rows *sql.Rows, box *box) ([]model.HostTLS, error) {
+	var list []model.HostTLS
+	err := each(rows, func(r *sql.Rows) error {
+		var t model.HostTLS
+		var key, oldKey []byte
+		err := r.Scan(&t.HostID, &t.Connect, &t.Accept, &t.Identity, &key, &t.OldIdentity, &oldKey, &t.OldUntil, &t.Issuer, &t.Subject)
+		if err == nil {
+			t.Key, err = box.open(key, tlsPlace(t.HostID, t.Identity))
+		}
+		if err == nil {
+			t.OldKey, err = box.open(oldKey, tlsPlace(t.HostID, t.OldIdentity))
+		}
+		list = append(list, t)
+		return err
+	})
+	return list, err
+}
+
+// tlsPlace names where a sealed key belongs, so that it cannot be moved to another host.
+func tlsPlace(host model.HostID, identity string) string { return fmt.Sprintf("host_tls/%d/%s", host, identity) }
+
+func (c *change) readTLS(ctx context.Context, box *box) ([]model.HostTLS, error) {
+	s, err := c.prepare(ctx, selectTLS)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.QueryContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return scanTLS(rows, box)
+}
+
+func (c *change) writeTLS(ctx context.Context, box *box, t *model.HostTLS) error {
+	var host any
+	if t.HostID != 0 {
+		host = t.HostID
+	}
+	if err := c.exec(ctx, "DELETE FROM host_tls WHERE host_id IS ?", host); err != nil {
+		return err
+	}
+	return c.exec(ctx, `INSERT INTO host_tls (host_id, connect, accept, identity, key, old_identity, old_key, old_until, issuer, subject)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, host, t.Connect, t.Accept, t.Identity, box.seal(t.Key, tlsPlace(t.HostID, t.Identity)),
+		t.OldIdentity, box.seal(t.OldKey, tlsPlace(t.HostID, t.OldIdentity)), t.OldUntil, t.Issuer, t.Subject)
+}
