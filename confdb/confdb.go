@@ -119,11 +119,14 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 
 // dataSource names the database with its pragmas. The write-ahead log is on: a commit is one write and one sync instead
 // of the three of a rollback journal, and events are committed every second. In exclusive locking mode it needs no shared
-// memory file, and closing folds it back, so a stopped server's folder has one file.
+// memory file, which a full disk has no room for, and closing folds it back, so a stopped server's folder has one file.
+//
+// The mode must be set before the file is read. The driver runs pragmas in alphabetical order and takes them as they are,
+// so the quotes put it first.
 func dataSource(path string) string {
 	q := url.Values{}
 	for _, pragma := range []string{
-		"locking_mode(EXCLUSIVE)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)",
+		`"locking_mode"(EXCLUSIVE)`, "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)",
 		"cache_size(-16384)", "temp_store(MEMORY)", "journal_size_limit(67108864)",
 	} {
 		q.Add("_pragma", pragma)

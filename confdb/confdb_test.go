@@ -107,3 +107,27 @@ func TestOpen_again(t *testing.T) {
 		t.Errorf("the folder has %v, want %s", names, FileName)
 	}
 }
+
+// TestOpen_needsNoSharedMemoryFile opens what a kill left behind: on a full disk there is no room for such a file.
+func TestOpen_needsNoSharedMemoryFile(t *testing.T) {
+	dir, killed := t.TempDir(), t.TempDir()
+	first := open(t, dir)
+	importFile(t, first, "template-6.0.yaml")
+	importFile(t, first, "host-7.0.json")
+	for _, name := range []string{FileName, FileName + "-wal"} {
+		content, err := os.ReadFile(dir + "/" + name)
+		if err == nil {
+			err = os.WriteFile(killed+"/"+name, content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := open(t, killed)
+	if _, err := os.Stat(killed + "/" + FileName + "-shm"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("shared memory file: %v, want none", err)
+	}
+	if hosts(t, d)["queue-1"] == nil {
+		t.Error("the host is missing")
+	}
+}

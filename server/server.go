@@ -197,9 +197,13 @@ func (s *Server) openEvaluation(ctx context.Context, _ vfs.FS) error {
 func (s *Server) replay(ctx context.Context) error {
 	from := s.events.Evaluated()
 	values := 0
+	var unrecorded error
 	err := s.engine.Replay(ctx, from, func(lsn model.LSN, b *model.Batch) error {
 		values += b.Len()
-		return s.evaluator.Evaluate(ctx, lsn, b)
+		if err := s.evaluator.Evaluate(ctx, lsn, b); err != nil {
+			unrecorded = err
+		}
+		return ctx.Err()
 	})
 	if err != nil {
 		return fmt.Errorf("evaluate the values since the last stop: %w", err)
@@ -208,11 +212,11 @@ func (s *Server) replay(ctx context.Context) error {
 		return nil
 	}
 	s.logger.Info("values evaluated that came before the last stop", "values", values)
-	// Written at once, so that one crash after another does not make each start longer.
+	// Written at once, so that one crash after another does not make each start longer. On a full disk it waits in memory.
 	if err := s.events.Flush(ctx); err != nil {
-		return fmt.Errorf("record the evaluation of earlier values: %w", err)
+		s.logger.Error("the evaluation of earlier values could not be recorded; it is tried again", "error", err, "earlier_error", unrecorded)
 	}
-	return nil
+	return ctx.Err()
 }
 
 // openPipeline makes the stages that hold values in memory only.
