@@ -123,6 +123,8 @@ type hostBuilder struct {
 	*entry
 	macros macros
 	names  *strings.Replacer
+	// masters are the keys of the master items of dependent ones, by place in items.
+	masters map[int32]string
 }
 
 func (b *builder) entry(c *model.HostConfig) *entry {
@@ -137,6 +139,7 @@ func (b *builder) entry(c *model.HostConfig) *entry {
 	for i := range c.Items {
 		h.item(&c.Items[i])
 	}
+	h.resolveMasters()
 	active := 0
 	for i := range h.entry.items {
 		if isActive(&h.entry.items[i]) {
@@ -166,13 +169,22 @@ func (h *hostBuilder) fault(object string, err error) {
 // of the host has after macros are expanded is left out.
 func (h *hostBuilder) item(c *model.ItemConfig) {
 	i := c.Item
-	var errs [6]error
+	var errs [8]error
 	i.Key, errs[0] = h.macros.expand(i.Key)
 	i.Delay, errs[1] = h.macros.expand(i.Delay)
 	i.Interval, errs[2] = interval(i.Delay)
 	i.History, errs[3] = h.retention("history", c.HistoryText)
 	i.Trends, errs[4] = h.retention("trends", c.TrendsText)
 	i.Steps, errs[5] = h.steps(i.Steps)
+	if i.Params != "" {
+		i.Params, errs[6] = h.macros.expandExpression(i.Params)
+	}
+	master := c.MasterKey
+	if i.Type == model.Dependent {
+		if master, errs[7] = h.macros.expand(master); master == "" && errs[7] == nil {
+			errs[7] = errors.New("a dependent item without master item")
+		}
+	}
 	if err := errors.Join(errs[:]...); err != nil {
 		i.Enabled = false
 		h.fault(c.Key, err)
@@ -187,7 +199,40 @@ func (h *hostBuilder) item(c *model.ItemConfig) {
 		return
 	}
 	h.byKey[i.Key] = int32(len(h.entry.items))
+	if i.Type == model.Dependent && master != "" {
+		if h.masters == nil {
+			h.masters = make(map[int32]string)
+		}
+		h.masters[int32(len(h.entry.items))] = master
+	}
 	h.entry.items = append(h.entry.items, i)
+}
+
+// resolveMasters finds the master items of dependent ones. An item whose master does not exist is switched off and becomes a fault.
+func (h *hostBuilder) resolveMasters() {
+	for i := range h.entry.items {
+		key, ok := h.masters[int32(i)]
+		if !ok {
+			continue
+		}
+		item := &h.entry.items[i]
+		n, ok := h.byKey[key]
+		if !ok || int(n) == i {
+			item.Enabled = false
+			h.fault(item.Key, fmt.Errorf("the master item %s does not exist", key))
+			continue
+		}
+		master := &h.entry.items[n]
+		item.MasterID = master.ID
+		if !item.Enabled {
+			continue
+		}
+		master.HasDependents = true
+		if h.dependents == nil {
+			h.dependents = make(map[model.ItemID][]*model.Item)
+		}
+		h.dependents[master.ID] = append(h.dependents[master.ID], item)
+	}
 }
 
 // interval reads the simple part of a delay: "30s", "1m;10s/1-5,9:00-18:00". Zero is for items that nobody asks for and

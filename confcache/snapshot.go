@@ -27,12 +27,14 @@ type Snapshot struct {
 
 // entry is one host. Snapshots share it until the host changes.
 type entry struct {
-	host     model.Host
-	items    []model.Item
-	byKey    map[string]int32
-	active   []*model.Item
-	triggers []model.Trigger
-	faults   []Fault
+	host   model.Host
+	items  []model.Item
+	byKey  map[string]int32
+	active []*model.Item
+	// dependents are the enabled items of each master item.
+	dependents map[model.ItemID][]*model.Item
+	triggers   []model.Trigger
+	faults     []Fault
 }
 
 func emptySnapshot() *Snapshot {
@@ -141,6 +143,17 @@ func (s *Snapshot) Items(host model.HostID) []model.Item {
 func (s *Snapshot) ActiveItems(host model.HostID) []*model.Item {
 	if e := s.hosts[host]; e != nil && e.host.Enabled {
 		return e.active
+	}
+	return nil
+}
+
+// Dependents returns the enabled dependent items of a master item, in order of their place in the configuration. The slice must
+// not be changed.
+func (s *Snapshot) Dependents(master model.ItemID) []*model.Item {
+	if i := s.items.get(uint64(master)); i != nil {
+		if e := s.hosts[i.HostID]; e != nil {
+			return e.dependents[master]
+		}
 	}
 	return nil
 }

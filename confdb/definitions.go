@@ -3,6 +3,7 @@ package confdb
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -122,7 +123,30 @@ func (f *itemFields) item(i *model.ItemConfig) error {
 	if i.Tags, err = unpackTags(f.tags); err != nil {
 		return fmt.Errorf("item %s: tags: %w", f.key, err)
 	}
+	if i.Params, i.MasterKey, err = f.kindOf(); err != nil {
+		return fmt.Errorf("item %s: %w", f.key, err)
+	}
 	return nil
+}
+
+// kindOf returns what only calculated and dependent items have: the formula and the master item's key.
+func (f *itemFields) kindOf() (params, masterKey string, err error) {
+	if f.extra == "" || f.kind != model.Calculated && f.kind != model.Dependent {
+		return "", "", nil
+	}
+	var extra struct {
+		Params string `json:"params"`
+		Master struct {
+			Key string `json:"key"`
+		} `json:"master_item"`
+	}
+	if err := json.Unmarshal([]byte(f.extra), &extra); err != nil {
+		return "", "", fmt.Errorf("column extra: %w", err)
+	}
+	if f.kind == model.Calculated {
+		return extra.Params, "", nil
+	}
+	return "", extra.Master.Key, nil
 }
 
 func (f *definitions) readTriggers(ctx context.Context, tx *sql.Tx) error {

@@ -18,4 +18,7 @@ type ItemConfig struct {
 	// HistoryText and TrendsText are the retention texts, such as "90d", "0" or "{$HISTORY}"; Item.History and
 	// Item.Trends are not set.
 	HistoryText, TrendsText string
+	// MasterKey is the key of the master item of a dependent item, on the same host; Item.MasterID and Item.HasDependents are
+	// not set.
+	MasterKey string
 }

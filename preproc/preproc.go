@@ -2,11 +2,13 @@
 // each item in order, applies the rule for times in the future, and hands the batch on.
 //
 // Put works in the caller's goroutine and rewrites the batch in place, so that back-pressure reaches the collector and a
-// value is not copied. Steps that remember an earlier value keep that state per item, under a lock of the item's shard.
+// value is not copied. Steps that remember an earlier value keep that state per item, under the item's lock. The value of a master item
+// is given on to the items that depend on it, whose values join the same batch.
 package preproc
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -25,6 +27,8 @@ type Sink interface {
 type Items interface {
 	Item(id model.ItemID) (*model.Item, bool)
 	ItemByKey(host model.HostID, key string) (*model.Item, bool)
+	// Dependents returns the enabled items whose master is id; it is asked for items that have some. The list must not change.
+	Dependents(id model.ItemID) []*model.Item
 }
 
 // FutureLimit is how far ahead of its arrival a value may be dated.
@@ -37,6 +41,8 @@ const ClockKey = "tidemark.clock.ahead"
 type Options struct {
 	Items Items
 	Sink  Sink
+	// Scripts runs JavaScript; nil: items with such a step are not supported.
+	Scripts Scripts
 	// Metrics and Logger may be nil.
 	Metrics *metrics.Set
 	Logger  *slog.Logger
@@ -44,18 +50,20 @@ type Options struct {
 
 // Processor is the preprocessing stage.
 type Processor struct {
-	items  Items
-	sink   Sink
-	logger *slog.Logger
-	shards [shardCount]shard
+	items   Items
+	sink    Sink
+	scripts Scripts
+	logger  *slog.Logger
+	shards  [shardCount]shard
 
 	clockMu sync.Mutex
 	clocks  map[model.HostID]hostClock
 
-	values, discarded, unsupported, unknown, future *metrics.Counter
+	values, dependents, discarded, unsupported, unknown, future *metrics.Counter
+	busy                                                        *metrics.FloatCounter
 }
 
-// shardCount spreads items with state over locks.
+// shardCount spreads the table of items with state over locks.
 const shardCount = 64
 
 type shard struct {
@@ -70,13 +78,15 @@ func New(o Options) *Processor {
 		set = metrics.NewSet()
 	}
 	p := &Processor{
-		items: o.Items, sink: o.Sink, logger: o.Logger,
+		items: o.Items, sink: o.Sink, scripts: o.Scripts, logger: o.Logger,
 		clocks:      map[model.HostID]hostClock{},
 		values:      set.NewCounter("tidemark_preproc_values_total"),
+		dependents:  set.NewCounter("tidemark_preproc_dependent_values_total"),
 		discarded:   set.NewCounter("tidemark_preproc_discarded_values_total"),
 		unsupported: set.NewCounter("tidemark_preproc_unsupported_values_total"),
 		unknown:     set.NewCounter("tidemark_preproc_unknown_item_values_total"),
 		future:      set.NewCounter("tidemark_preproc_future_values_total"),
+		busy:        set.NewFloatCounter("tidemark_preproc_busy_seconds_total"),
 	}
 	if p.logger == nil {
 		p.logger = slog.New(slog.DiscardHandler)
@@ -90,7 +100,9 @@ func New(o Options) *Processor {
 // Put preprocesses the batch and puts it into the sink. Rows of unknown items are dropped and counted. After an error
 // the batch still belongs to the caller, already preprocessed: it must not be Put again.
 func (p *Processor) Put(ctx context.Context, b *model.Batch) error {
+	start := time.Now()
 	p.process(b)
+	p.busy.Add(time.Since(start).Seconds())
 	return p.sink.Put(ctx, b)
 }
 
@@ -125,14 +137,20 @@ func (p *Processor) process(b *model.Batch) {
 		}
 		kept++
 	}
+	// Behind the rows that came are those of dependent items.
+	for i := n; i < b.Len(); i++ {
+		b.CopyRow(kept, i)
+		kept++
+	}
 	p.values.Add(n)
+	p.dependents.Add(b.Len() - n)
 	b.Truncate(kept)
 	p.reportClocks(b, last)
 }
 
 // row preprocesses one row in place and reports whether it yields a value.
 func (p *Processor) row(b *model.Batch, i int, item *model.Item) bool {
-	if len(item.Steps) == 0 {
+	if len(item.Steps) == 0 && !item.HasDependents {
 		if b.Types[i] != item.ValueType && b.Types[i] != model.Unsupported {
 			convertRow(b, i, item.ValueType)
 		}
@@ -141,19 +159,91 @@ func (p *Processor) row(b *model.Batch, i int, item *model.Item) bool {
 		}
 		return true
 	}
+	in, failure := rowValue(b, i)
+	return p.apply(b, i, item, input{in, failure, 0})
+}
+
+// input is what an item is given.
+type input struct {
+	value value
+	// failure is why there is no value.
+	failure error
+	// level is how many masters are above the item.
+	level int
+}
+
+// apply takes an input through the steps of an item, hands the result on to the items that depend on it, and stores it in row i.
+func (p *Processor) apply(b *model.Batch, i int, item *model.Item, in input) bool {
+	var state *itemState
+	if len(item.Steps) > 0 {
+		state = p.state(item)
+		state.mu.Lock()
+		in.value, in.failure = state.run(in.value, in.failure, b.At[i])
+		if in.failure != nil && !errors.Is(in.failure, errDiscard) {
+			state.forget()
+		}
+		state.mu.Unlock()
+	}
+	if errors.Is(in.failure, errDiscard) {
+		return false
+	}
+	if item.HasDependents {
+		p.fanOut(b, i, item, in)
+	}
+	store(b, i, item, in.value, in.failure)
+	if b.Types[i] == model.Unsupported {
+		p.unsupported.Inc()
+		if state != nil && in.failure == nil {
+			state.mu.Lock()
+			state.forget()
+			state.mu.Unlock()
+		}
+	}
+	return true
+}
+
+const (
+	// maxLevels is how many levels of dependent items there may be below a master item, as in Zabbix.
+	maxLevels = 3
+	// maxFanBytes bounds the arena of a batch to which values of dependent items are added.
+	maxFanBytes = 256 << 20
+)
+
+// fanOut appends the values of the items that depend on the item of row i. They are given the value before it is converted to the
+// item's type, which would cut it, and share what their first steps parse.
+func (p *Processor) fanOut(b *model.Batch, i int, item *model.Item, in input) {
+	if in.level++; in.level > maxLevels {
+		return
+	}
+	if in.failure == nil && in.value.form == textForm && in.value.parsed == nil {
+		in.value.parsed = &parsed{}
+	}
+	at, flags := b.At[i], b.Flags[i]
+	for _, d := range p.items.Dependents(item.ID) {
+		if len(b.Arena) > maxFanBytes {
+			in.value, in.failure = value{}, errVerbatim("the values of the items that depend on "+item.Key+" are too large together")
+		}
+		k := b.Len()
+		b.Append(d.ID, at, model.Raw, 0)
+		b.Flags[k] = flags
+		if !p.apply(b, k, d, in) {
+			b.Truncate(k)
+			p.discarded.Inc()
+		}
+	}
+}
+
+// state returns the compiled steps of an item and what they remember.
+func (p *Processor) state(item *model.Item) *itemState {
 	s := &p.shards[uint64(item.ID)%shardCount]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.items[item.ID]
 	if state == nil || !state.program.serves(item) {
-		state = newItemState(item)
+		state = newItemState(item, p.scripts)
 		s.items[item.ID] = state
 	}
-	keep := state.run(b, i, item)
-	if keep && b.Types[i] == model.Unsupported {
-		p.unsupported.Inc()
-	}
-	return keep
+	return state
 }
 
 // Forget drops the state of items that are gone.

@@ -3,7 +3,9 @@ package preproc
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -22,6 +24,16 @@ func (f fakeItems) ItemByKey(host model.HostID, key string) (*model.Item, bool) 
 		}
 	}
 	return nil, false
+}
+
+func (f fakeItems) Dependents(id model.ItemID) []*model.Item {
+	var list []*model.Item
+	for _, k := range slices.Sorted(maps.Keys(f)) {
+		if f[k].MasterID == id {
+			list = append(list, f[k])
+		}
+	}
+	return list
 }
 
 type fakeSink struct{ got []string }
@@ -119,7 +131,7 @@ func TestSteps(t *testing.T) {
 	f("hexadecimal", model.Uint, s(one(model.StepHexToDecimal)), l("FF 01"), l("unsigned:65281"))
 	f("replace", model.Text, s(one(model.StepReplace, "a", "b\\n")), l("xax"), l("text:xb\nx"))
 	f("JSON error", model.Text, s(one(model.StepCheckJSONError, "$.error")), l(`{"error":"down"}`, `{"ok":1}`, `no json`), l("unsupported:down", `text:{"ok":1}`, "text:no json"))
-	f("unavailable step", model.Text, s(one(model.StepXMLPath, "/a")), l("<a/>"), l("unsupported:preprocessing step 1: step type 11 is not available yet"))
+	f("unknown step", model.Text, s(one(99)), l("a"), l("unsupported:preprocessing step 1 (step type 99): step type 99 is not known"))
 }
 
 func TestUnsupportedRow(t *testing.T) {

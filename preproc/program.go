@@ -7,8 +7,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"time"
+	"sync"
 
+	"tidemark/internal/pcre"
 	"tidemark/model"
 )
 
@@ -35,6 +36,8 @@ type value struct {
 	text []byte
 	uint uint64
 	real float64
+	// parsed, if not nil, keeps what was made of the text; it is set for a master value on its way to dependent items.
+	parsed *parsed
 }
 
 func textValue(b []byte) value   { return value{form: textForm, text: b} }
@@ -87,7 +90,9 @@ func shorten(text []byte) string {
 type program struct {
 	source    []model.Step
 	valueType model.ValueType
-	steps     []step
+	// checks are the steps "check for not supported value", which look at failures of the collection, steps all others.
+	checks []check
+	steps  []step
 	// broken is why the steps cannot run at all; every value becomes unsupported with it.
 	broken error
 }
@@ -95,7 +100,15 @@ type program struct {
 // step is one compiled step. memory is its place to remember an earlier value.
 type step struct {
 	source model.Step
-	run    func(m *memory, in value, at int64) (value, error)
+	// number is the step's place in the item, from 1.
+	number int
+	run    stepFunc
+}
+
+// check is a step "check for not supported value".
+type check struct {
+	source  model.Step
+	matches failureMatch
 }
 
 // memory is what one step of one item remembers.
@@ -112,23 +125,40 @@ func (m *memory) remember(v value, at int64) {
 		m.hold = append(m.hold[:0], v.text...)
 		v.text = m.hold
 	}
+	v.parsed = nil
 	m.set, m.at, m.last = true, at, v
 }
 
-func compile(item *model.Item) *program {
+// compile makes an item's steps ready. Checks for not supported values come first wherever they stand, and of them the one for
+// any error last, as in Zabbix.
+func compile(item *model.Item, scripts Scripts) *program {
 	p := &program{source: item.Steps, valueType: item.ValueType}
+	var any []check
 	for i, s := range item.Steps {
-		if i == 0 && s.Type == model.StepCheckUnsupported {
-			p.steps = append(p.steps, step{source: s})
-			continue
+		var err error
+		switch s.Type {
+		case model.StepCheckUnsupported:
+			c := check{source: s}
+			if c.matches, err = compileFailureMatch(s); c.matches.regex == nil {
+				any = append(any, c)
+			} else {
+				p.checks = append(p.checks, c)
+			}
+		case model.StepJavaScript:
+			var run stepFunc
+			run, err = compileScript(param(s, 0), scripts)
+			p.steps = append(p.steps, step{source: s, number: i + 1, run: run})
+		default:
+			var run stepFunc
+			run, err = compileStep(s, item.ValueType)
+			p.steps = append(p.steps, step{source: s, number: i + 1, run: run})
 		}
-		run, err := compileStep(s, item.ValueType)
 		if err != nil {
-			p.broken = fmt.Errorf("preprocessing step %d: %w", i+1, err)
+			p.broken = fmt.Errorf("preprocessing step %d (%s): %w", i+1, stepName(s.Type), err)
 			return p
 		}
-		p.steps = append(p.steps, step{source: s, run: run})
 	}
+	p.checks = append(p.checks, any...)
 	return p
 }
 
@@ -148,11 +178,13 @@ func (p *program) serves(item *model.Item) bool {
 // itemState is the compiled program of one item with what its steps remember.
 type itemState struct {
 	program *program
-	memory  []memory
+	// mu is held while a value passes the steps.
+	mu     sync.Mutex
+	memory []memory
 }
 
-func newItemState(item *model.Item) *itemState {
-	p := compile(item)
+func newItemState(item *model.Item, scripts Scripts) *itemState {
+	p := compile(item, scripts)
 	return &itemState{program: p, memory: make([]memory, len(p.steps))}
 }
 
@@ -163,38 +195,38 @@ func (s *itemState) forget() {
 	}
 }
 
-// run preprocesses row i of b and reports whether it yields a value.
-func (s *itemState) run(b *model.Batch, i int, item *model.Item) bool {
+// run takes a value, or the failure to collect one, through the steps.
+func (s *itemState) run(in value, failure error, at int64) (value, error) {
 	if s.program.broken != nil {
-		setUnsupported(b, i, s.program.broken.Error())
-		return true
+		return value{}, s.program.broken
 	}
-	in, failure := rowValue(b, i)
-	first := 0
-	if s.program.steps[0].source.Type == model.StepCheckUnsupported {
-		first = 1
-		if failure != nil {
-			in, failure = handleFailure(s.program.steps[0].source, failure)
+	for i := range s.program.checks {
+		if failure == nil || errors.Is(failure, errDiscard) {
+			break
+		}
+		c := &s.program.checks[i]
+		groups, ok, err := c.matches.take(failure.Error())
+		if err != nil {
+			return value{}, err
+		}
+		if ok {
+			source := c.source
+			source.FailValue = pcre.Expand(source.FailValue, groups)
+			in, failure = handleFailure(source, failure)
 		}
 	}
-	if failure != nil {
-		return s.finish(b, i, item, in, failure)
-	}
-	at := b.At[i]
-	for k := first; k < len(s.program.steps); k++ {
-		out, err := s.program.steps[k].run(&s.memory[k], in, at)
+	for k := 0; failure == nil && k < len(s.program.steps); k++ {
+		st := &s.program.steps[k]
+		out, err := st.run(&s.memory[k], in, at)
 		if err != nil && !errors.Is(err, errDiscard) {
 			if _, verbatim := err.(errVerbatim); !verbatim {
-				err = fmt.Errorf("preprocessing step %d (%s) failed for value %q: %w", k+1, stepName(s.program.steps[k].source.Type), shorten(in.bytes()), err)
+				err = fmt.Errorf("preprocessing step %d (%s) failed for value %q: %w", st.number, stepName(st.source.Type), shorten(in.bytes()), err)
 			}
-			out, err = handleFailure(s.program.steps[k].source, err)
+			out, err = handleFailure(st.source, err)
 		}
-		if err != nil {
-			return s.finish(b, i, item, in, err)
-		}
-		in = out
+		in, failure = out, err
 	}
-	return s.finish(b, i, item, in, nil)
+	return in, failure
 }
 
 // handleFailure applies a step's custom on-fail action.
@@ -226,15 +258,11 @@ func rowValue(b *model.Batch, i int) (value, error) {
 	return textValue(b.Bytes(i)), nil
 }
 
-// finish stores the result in row i, converted to the item's type, and reports whether there is one.
-func (s *itemState) finish(b *model.Batch, i int, item *model.Item, out value, err error) bool {
-	if errors.Is(err, errDiscard) {
-		return false
-	}
+// store puts the result of an item into row i, converted to the item's type; a failure becomes an Unsupported row.
+func store(b *model.Batch, i int, item *model.Item, out value, err error) {
 	if err != nil {
-		s.forget()
 		setUnsupported(b, i, err.Error())
-		return true
+		return
 	}
 	wasLog := b.Types[i] == model.LogEntry
 	switch {
@@ -253,26 +281,5 @@ func (s *itemState) finish(b *model.Batch, i int, item *model.Item, out value, e
 	}
 	if b.Types[i] != item.ValueType {
 		convertRow(b, i, item.ValueType)
-		if b.Types[i] == model.Unsupported {
-			s.forget()
-		}
 	}
-	return true
-}
-
-// seconds parses a duration parameter such as "1h" or "600".
-func seconds(text string) (time.Duration, error) {
-	if text == "" {
-		return 0, errors.New("the heartbeat is empty; expected seconds or a number with s, m, h, d or w")
-	}
-	unit := time.Second
-	digits := text
-	if u, ok := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}[text[len(text)-1]]; ok {
-		unit, digits = u, text[:len(text)-1]
-	}
-	n, err := strconv.ParseUint(digits, 10, 31)
-	if err != nil {
-		return 0, fmt.Errorf("%q is no time; expected seconds or a number with s, m, h, d or w", text)
-	}
-	return time.Duration(n) * unit, nil
 }

@@ -1,115 +1,79 @@
 package preproc
 
 import (
-	"errors"
 	"fmt"
-	"regexp"
-	"time"
 
-	"github.com/dlclark/regexp2"
-
+	"tidemark/internal/pcre"
 	"tidemark/model"
 )
 
-// regexTimeout bounds one match of an expression that needs backtracking.
-const regexTimeout = time.Second
-
-// matcher finds the first match of an expression. Expressions that Go's linear-time engine takes run there; those with
-// look-around or back-references, which people bring from PCRE, run in a backtracking engine with a time limit.
-type matcher struct {
-	linear *regexp.Regexp
-	full   *regexp2.Regexp
-}
-
-func compileMatcher(pattern string) (*matcher, error) {
-	if pattern == "" {
-		return nil, errors.New("the regular expression is empty")
-	}
-	if re, err := regexp.Compile(pattern); err == nil {
-		return &matcher{linear: re}, nil
-	}
-	re, err := regexp2.Compile(pattern, regexp2.None)
-	if err != nil {
-		return nil, fmt.Errorf("regular expression %q: %w", pattern, err)
-	}
-	re.MatchTimeout = regexTimeout
-	return &matcher{full: re}, nil
-}
-
-// groups returns the whole match and its groups, or nil when nothing matches.
-func (m *matcher) groups(text []byte) ([]string, error) {
-	if m.linear != nil {
-		found := m.linear.FindSubmatch(text)
-		if found == nil {
-			return nil, nil
-		}
-		out := make([]string, len(found))
-		for i, f := range found {
-			out[i] = string(f)
-		}
-		return out, nil
-	}
-	found, err := m.full.FindStringMatch(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("the regular expression took over %s: %w", regexTimeout, err)
-	}
-	if found == nil {
-		return nil, nil
-	}
-	var out []string
-	for _, g := range found.Groups() {
-		out = append(out, g.String())
-	}
-	return out, nil
-}
-
-// expand replaces \0 to \9 in an output template by the groups.
-func expand(template string, groups []string) string {
-	out := make([]byte, 0, len(template)+64)
-	for i := 0; i < len(template); i++ {
-		c := template[i]
-		if c == '\\' && i+1 < len(template) && template[i+1] >= '0' && template[i+1] <= '9' {
-			i++
-			if k := int(template[i] - '0'); k < len(groups) {
-				out = append(out, groups[k]...)
-			}
-			continue
-		}
-		out = append(out, c)
-	}
-	return string(out)
-}
-
 func compileRegexStep(s model.Step) (stepFunc, error) {
-	m, err := compileMatcher(param(s, 0))
+	pattern, output := param(s, 0), param(s, 1)
+	re, err := pcre.Compile(pattern)
 	if err != nil {
 		return nil, err
 	}
-	output := param(s, 1)
 	return func(_ *memory, in value, _ int64) (value, error) {
-		groups, err := m.groups(in.bytes())
-		if err != nil {
+		if s.Type == model.StepMatchesRegex || s.Type == model.StepNotMatchesRegex {
+			ok, err := re.Match(in.bytes())
+			switch {
+			case err != nil:
+				return value{}, err
+			case !ok && s.Type == model.StepMatchesRegex:
+				return value{}, fmt.Errorf("the value does not match %q", pattern)
+			case ok && s.Type == model.StepNotMatchesRegex:
+				return value{}, fmt.Errorf("the value matches %q", pattern)
+			}
+			return in, nil
+		}
+		groups, err := re.Groups(in.bytes())
+		switch {
+		case err != nil:
 			return value{}, err
+		case s.Type == model.StepCheckRegexError && groups == nil:
+			return in, nil
+		case s.Type == model.StepCheckRegexError:
+			return value{}, errVerbatim(pcre.Expand(output, groups))
+		case groups == nil:
+			return value{}, fmt.Errorf("%q does not match", pattern)
 		}
-		switch s.Type {
-		case model.StepRegex:
-			if groups == nil {
-				return value{}, fmt.Errorf("%q does not match", param(s, 0))
-			}
-			return textValue(cutTo([]byte(expand(output, groups)))), nil
-		case model.StepMatchesRegex:
-			if groups == nil {
-				return value{}, fmt.Errorf("the value does not match %q", param(s, 0))
-			}
-		case model.StepNotMatchesRegex:
-			if groups != nil {
-				return value{}, fmt.Errorf("the value matches %q", param(s, 0))
-			}
-		case model.StepCheckRegexError:
-			if groups != nil {
-				return value{}, errVerbatim(expand(output, groups))
-			}
-		}
-		return in, nil
+		return textValue(cutTo([]byte(pcre.Expand(output, groups)))), nil
 	}, nil
+}
+
+// failureMatch says which failures a step "check for not supported value" takes.
+type failureMatch struct {
+	// regex is nil for any failure.
+	regex *pcre.Regexp
+	// negated takes failures that do not match.
+	negated bool
+}
+
+// compileFailureMatch reads the parameters of "check for not supported value": none or -1 for any failure, 0 and a pattern for
+// those that match, 1 and a pattern for those that do not.
+func compileFailureMatch(s model.Step) (failureMatch, error) {
+	var m failureMatch
+	switch scope := param(s, 0); scope {
+	case "", "-1":
+		return m, nil
+	case "0", "1":
+		m.negated = scope == "1"
+	default:
+		return m, fmt.Errorf("%q is no way to match errors; expected -1, 0 or 1", scope)
+	}
+	var err error
+	m.regex, err = pcre.Compile(param(s, 1))
+	return m, err
+}
+
+// take reports whether the step takes a failure, and returns its groups for \0 to \9 in the on-fail value.
+func (m failureMatch) take(failure string) (groups []string, ok bool, err error) {
+	if m.regex == nil {
+		return nil, true, nil
+	}
+	groups, err = m.regex.Groups([]byte(failure))
+	if err != nil {
+		return nil, false, err
+	}
+	return groups, (groups != nil) != m.negated, nil
 }

@@ -76,6 +76,11 @@ func (d *definitions) ItemByKey(host model.HostID, key string) (*model.Item, boo
 	return d.Item(entry.ID)
 }
 
+// Dependents implements preproc.Items. Only configured items have dependents.
+func (d *definitions) Dependents(id model.ItemID) []*model.Item {
+	return d.cache.Snapshot().Dependents(id)
+}
+
 // trapperItems is what the trapper asks; the methods are called for every value and do not allocate.
 type trapperItems struct{ *definitions }
 
