@@ -64,8 +64,13 @@ func foldBytes(h uint64, b []byte, mark uint64) uint64 {
 		b = b[8:]
 	}
 	var tail uint64
-	for i, c := range b {
-		tail |= uint64(c) << (8 * i)
+	switch {
+	case len(b) >= 4:
+		// The two halves overlap, or together are shorter than eight bytes.
+		low, high := uint64(binary.LittleEndian.Uint32(b)), uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))
+		tail = low | high<<(8*(len(b)-4))
+	case len(b) > 0:
+		tail = uint64(b[0]) | uint64(b[len(b)>>1])<<(8*(len(b)>>1)) | uint64(b[len(b)-1])<<(8*(len(b)-1))
 	}
 	return fold(h, tail|mark)
 }
@@ -114,50 +119,55 @@ func foldOddKey(h uint64, key []byte, mark uint64) uint64 {
 	return foldBytes(h, key, mark)
 }
 
-// sizes are the lengths of values by kind; -1 where the value tells it, -2 where there is no such kind.
-var sizes = func() (t [256]int8) {
+// sizes are the lengths of values by kind, -1 where the value tells it. Where it does so in its first four bytes, extras is what comes on
+// top; -1 for the rest, and for what is no kind.
+var sizes, extras = func() (fixed, extra [256]int8) {
 	for k := range 256 {
+		extra[k] = -1
 		n, err := bson.ValueBytes(bson.Kind(k), nil)
-		switch err {
-		case nil:
-			t[k] = int8(n)
-		case bson.ErrShort:
-			t[k] = -1
-		default:
-			t[k] = -2
+		if fixed[k] = int8(n); err != nil {
+			fixed[k] = -1
+		}
+		if n, err := bson.ValueBytes(bson.Kind(k), []byte{16, 0, 0, 0}); fixed[k] < 0 && err == nil {
+			extra[k] = int8(n - 16)
 		}
 	}
-	return t
+	return fixed, extra
 }()
 
-// valueEnd returns where the value of a kind that begins at v ends; -1 when it cannot be told or is behind the end.
-func valueEnd(doc []byte, kind bson.Kind, v, end int) int {
-	size := int(sizes[kind])
-	if size < 0 {
-		if size == -2 || v+4 > end {
+// variableEnd returns where a value that tells its length, and begins at v, ends; -1 when it cannot be told or is behind the end of doc.
+func variableEnd(doc []byte, kind bson.Kind, v int) int {
+	if v+4 > len(doc) {
+		return -1
+	}
+	size := 0
+	if extra := int(extras[kind]); extra >= 0 {
+		size = int(binary.LittleEndian.Uint32(doc[v:])) + extra
+		if size < 5 {
 			return -1
 		}
-		switch kind {
-		case bson.String, bson.Document, bson.Array:
-			size = int(binary.LittleEndian.Uint32(doc[v:]))
-			if kind == bson.String {
-				size += 4
-			}
-			if size < 5 {
-				return -1
-			}
-		default:
-			n, err := bson.ValueBytes(kind, doc[v:end])
-			if err != nil {
-				return -1
-			}
-			size = n
+	} else {
+		n, err := bson.ValueBytes(kind, doc[v:])
+		if err != nil {
+			return -1
 		}
+		size = n
 	}
-	if size > end-v {
+	if size > len(doc)-v {
 		return -1
 	}
 	return v + size
+}
+
+// valueEnd is variableEnd for values of every kind.
+func valueEnd(doc []byte, kind bson.Kind, v int) int {
+	if size := int(sizes[kind]); size >= 0 {
+		if size > len(doc)-v {
+			return -1
+		}
+		return v + size
+	}
+	return variableEnd(doc, kind, v)
 }
 
 // maxFoldDepth is deeper than what is printed, so that the hash stays finer.
@@ -194,7 +204,7 @@ func foldDocument(h uint64, doc []byte, isArray bool, depth int, in mode) uint64
 			return fold(h, markCut)
 		}
 		v := zero + 1
-		next := valueEnd(doc, kind, v, end)
+		next := valueEnd(doc[:end], kind, v)
 		if next < 0 {
 			return fold(h, markCut)
 		}
@@ -275,7 +285,7 @@ func foldPlain(h uint64, doc []byte, at, depth int) (uint64, int) {
 			h = fold(h, word|markScalar)
 			continue
 		}
-		next := valueEnd(doc, kind, v, len(doc))
+		next := variableEnd(doc, kind, v)
 		switch {
 		case next < 0:
 			return h, at
@@ -301,7 +311,7 @@ func skipValues(doc []byte, at int, masked bool) int {
 		v := at + 2 + bits.TrailingZeros64(zero)>>3
 		next := v + int(sizes[kind])
 		if next < v {
-			if next = valueEnd(doc, kind, v, len(doc)); next < 0 {
+			if next = variableEnd(doc, kind, v); next < 0 {
 				return at
 			}
 		}
@@ -389,18 +399,19 @@ func foldParts(h uint64, doc []byte, l *layout, fields *marks) (uint64, bool) {
 		}
 		v := zero + 1
 		next := v + int(sizes[kind])
-		if next < v || next > end {
-			if next = valueEnd(doc, kind, v, end); next < 0 {
-				return h, false
-			}
+		if next < v {
+			next = variableEnd(doc, kind, v)
+		}
+		if next < 0 || next > end {
+			return h, false
 		}
 		at = next
 		s := l.slot(word)
-		if s.word != word || s.name != string(doc[start:zero]) {
+		if s.word != word || zero-start > 7 && s.name != string(doc[start:zero]) || s.index == noField {
 			continue
 		}
 		switch {
-		case s.index < 0:
+		case s.index == markField:
 			if fields != nil {
 				fields.field(doc[start:zero], doc[v:next], kind)
 			}

@@ -26,8 +26,13 @@ type layout struct {
 type fieldSlot struct {
 	word  uint64
 	name  string
-	index int8 // of the part, or -1
+	index int8 // of the part, or one of the below
 }
+
+const (
+	markField = -1
+	noField   = -2
+)
 
 const (
 	fieldSlots    = 64
@@ -67,7 +72,7 @@ func prepared(l *layout) *layout {
 		fields = append(fields, fieldSlot{word: firstWord(p.field), name: p.field, index: int8(i)})
 	}
 	for _, name := range markFields {
-		fields = append(fields, fieldSlot{word: firstWord(name), name: name, index: -1})
+		fields = append(fields, fieldSlot{word: firstWord(name), name: name, index: markField})
 	}
 	for l.multiplier = mixA; !l.place(fields); l.multiplier += mixB - 1 {
 	}
@@ -77,7 +82,9 @@ func prepared(l *layout) *layout {
 // place puts the fields into their slots; false when two want the same one. There are four times as many slots as fields, so that a
 // multiplier is soon found.
 func (l *layout) place(fields []fieldSlot) bool {
-	clear(l.slots[:])
+	for i := range l.slots {
+		l.slots[i] = fieldSlot{index: noField}
+	}
 	for _, f := range fields {
 		s := l.slot(f.word)
 		if s.name != "" {

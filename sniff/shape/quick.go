@@ -57,7 +57,7 @@ func (f *Finder) quickFind(body []byte, c *Command) (hash uint64, found bool) {
 	if l == nil {
 		return 0, false
 	}
-	end := valueEnd(body, bson.String, zero+1, len(body)-1)
+	end := valueEnd(body[:len(body)-1], bson.String, zero+1)
 	if end < 0 {
 		return 0, false
 	}
