@@ -40,7 +40,9 @@ const (
 type node struct {
 	kind kind
 	// named says that key and keyEnd are the span of the member's name without its quotes; else key is the index in a list.
-	named       bool
+	named bool
+	// escaped says that the name has escapes.
+	escaped     bool
 	start, end  uint32
 	key, keyEnd uint32
 	after       uint32
@@ -175,6 +177,7 @@ func (p *reader) children(parent int, object bool, depth int) error {
 		n.key, n.named = count, object
 		if object {
 			n.key, n.keyEnd = name[0], name[1]
+			n.escaped = bytes.IndexByte(p.text[name[0]:name[1]], '\\') >= 0
 		}
 		count++
 		p.space()
@@ -366,9 +369,8 @@ func (d *Document) isNamed(i uint32, name string) bool {
 	if !n.named {
 		return false
 	}
-	key := d.text[n.key:n.keyEnd]
-	if bytes.IndexByte(key, '\\') < 0 {
-		return string(key) == name
+	if !n.escaped {
+		return int(n.keyEnd-n.key) == len(name) && string(d.text[n.key:n.keyEnd]) == name
 	}
-	return string(unquote(nil, key)) == name
+	return string(unquote(nil, d.text[n.key:n.keyEnd])) == name
 }
