@@ -36,6 +36,6 @@ func runServer(c *cobra.Command, s *settings) error {
 		_ = options.Trapper.Close()
 		return err
 	}
-	fmt.Fprintf(c.OutOrStdout(), "Tidemark is at http://%s; agents and senders: %s\n", options.HTTP.Addr(), options.Trapper.Addr())
+	fmt.Fprintf(c.OutOrStdout(), "Tidemark is at %s; agents and senders: %s\n", pageURL(conf, options.HTTP), options.Trapper.Addr())
 	return errors.Join(srv.Run(c.Context()), srv.Close())
 }

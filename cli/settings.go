@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -65,8 +67,11 @@ func (s *settings) load() (*config.Config, error) {
 		to   *string
 		from string
 	}{
-		{"data", &c.Data, s.data}, {"http", &c.HTTP.Listen, s.http}, {"trapper", &c.Trapper.Listen, s.trapper},
-		{"server", &c.Agent.Server, s.agentServer}, {"host", &c.Agent.Host, s.agentHost},
+		{"data", &c.Data, s.data},
+		{"http", &c.HTTP.Listen, s.http},
+		{"trapper", &c.Trapper.Listen, s.trapper},
+		{"server", &c.Agent.Server, s.agentServer},
+		{"host", &c.Agent.Host, s.agentHost},
 	}
 	for _, t := range texts {
 		if s.flags.Changed(t.flag) {
@@ -109,10 +114,11 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 	if c.Storage.Engine != config.EngineDB {
 		return server.Options{}, usagef("storage.engine %s is not available in this version; expected %s", c.Storage.Engine, config.EngineDB)
 	}
-	if err := checkLoopback(c.HTTP.Listen, "http.listen"); err != nil {
+	token, err := readToken(c)
+	if err != nil {
 		return server.Options{}, err
 	}
-	web, err := listen(c.HTTP.Listen, "the page (--http)")
+	web, err := listenHTTP(c)
 	if err != nil {
 		return server.Options{}, err
 	}
@@ -122,21 +128,70 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 		return server.Options{}, err
 	}
 	return server.Options{
-		Data: c.Data, HTTP: web, Trapper: trapper, Autoregistration: c.Autoregistration, Relaxed: c.Storage.Durability == config.DurabilityRelaxed,
+		Data: c.Data, HTTP: web, Token: token, Trapper: trapper, Autoregistration: c.Autoregistration, Relaxed: c.Storage.Durability == config.DurabilityRelaxed,
 		DiskSpaceBytes: c.Storage.DiskSpaceBytes, PageCacheBytes: c.Storage.PageCacheBytes, Version: Version, Logger: logger,
 	}, nil
 }
 
-// checkLoopback refuses to show the page elsewhere: there are no users yet, so whoever reaches the listener is administrator.
-func checkLoopback(address, key string) error {
-	host, _, err := net.SplitHostPort(address)
+// pageURL is the address of the page as a browser takes it.
+func pageURL(c *config.Config, l net.Listener) string {
+	if c.HTTP.CertificateFile != "" {
+		return "https://" + l.Addr().String()
+	}
+	return "http://" + l.Addr().String()
+}
+
+// readToken reads the token that API clients send; empty when none is configured. A listener elsewhere than on loopback needs one: there
+// are no users yet, so whoever reaches a listener without token is administrator.
+func readToken(c *config.Config) (string, error) {
+	if c.HTTP.TokenFile == "" {
+		if loopback(c.HTTP.Listen) {
+			return "", nil
+		}
+		return "", usagef("http.listen %q is no loopback address: give http.token_file, a file with the token that clients send, or use 127.0.0.1 and a tunnel such as ssh -L 8420:127.0.0.1:8420", c.HTTP.Listen)
+	}
+	file, err := os.Open(c.HTTP.TokenFile)
 	if err != nil {
-		return usagef("%s %q: expected host:port", key, address)
+		return "", fmt.Errorf("http.token_file: %w", err)
 	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, 4096))
+	if err != nil {
+		return "", fmt.Errorf("http.token_file: %w", err)
 	}
-	return usagef("%s %q is no loopback address: until users exist the page is served on this machine only; use 127.0.0.1 and, from elsewhere, a tunnel such as ssh -L 8420:127.0.0.1:8420", key, address)
+	const least = 16
+	token := strings.TrimSpace(string(text))
+	if len(token) < least {
+		return "", usagef("http.token_file %s: expected a token of at least %d characters", c.HTTP.TokenFile, least)
+	}
+	return token, nil
+}
+
+// loopback reports whether an address is reached from this machine only.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// listenHTTP opens the listener of the page: with TLS where a certificate is configured, plain elsewhere than on loopback only when asked
+// for.
+func listenHTTP(c *config.Config) (net.Listener, error) {
+	if c.HTTP.CertificateFile == "" {
+		if !loopback(c.HTTP.Listen) && !c.HTTP.Insecure {
+			return nil, usagef("http.listen %q is no loopback address: give http.tls.certificate_file and http.tls.key_file, or set http.insecure to send everything, the token too, in the clear", c.HTTP.Listen)
+		}
+		return listen(c.HTTP.Listen, "the page (--http)")
+	}
+	certificate, err := tls.LoadX509KeyPair(c.HTTP.CertificateFile, c.HTTP.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("http.tls: %w", err)
+	}
+	plain, err := listen(c.HTTP.Listen, "the page (--http)")
+	if err != nil {
+		return nil, err
+	}
+	return tls.NewListener(plain, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}), nil
 }
 
 func listen(address, what string) (net.Listener, error) {

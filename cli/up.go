@@ -53,9 +53,9 @@ func runUp(c *cobra.Command, s *settings) error {
 		return errors.Join(err, srv.Close())
 	}
 	if first {
-		fmt.Fprintf(c.OutOrStdout(), "Tidemark is at http://%s (new data folder %s); agents and senders: %s\n", options.HTTP.Addr(), conf.Data, options.Trapper.Addr())
+		fmt.Fprintf(c.OutOrStdout(), "Tidemark is at %s (new data folder %s); agents and senders: %s\n", pageURL(conf, options.HTTP), conf.Data, options.Trapper.Addr())
 	} else {
-		fmt.Fprintf(c.OutOrStdout(), "Tidemark is at http://%s; agents and senders: %s\n", options.HTTP.Addr(), options.Trapper.Addr())
+		fmt.Fprintf(c.OutOrStdout(), "Tidemark is at %s; agents and senders: %s\n", pageURL(conf, options.HTTP), options.Trapper.Addr())
 	}
 	return runBoth(c.Context(), srv, local)
 }

@@ -35,7 +35,12 @@ func (s *Server) handler() (http.Handler, error) {
 	routes := append(restAPI.Routes(), promAPI.Routes()...)
 	routes = append(routes, s.ownRoutes()...)
 	routes = append(routes, api.SpecRoute(s.o.Version, routes))
-	return api.NewHandler(routes, web.Handler(), api.Options{Logger: s.logger, Metrics: s.metrics}), nil
+	options := api.Options{Logger: s.logger, Metrics: s.metrics, Guard: api.Guard{AnyHost: s.o.Token != ""}}
+	handler := api.NewHandler(routes, web.Handler(), options)
+	if s.o.Token != "" {
+		handler = tokenGuard(s.o.Token, handler)
+	}
+	return handler, nil
 }
 
 // profileTime bounds a profile that is taken over a time.

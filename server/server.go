@@ -38,6 +38,9 @@ type Options struct {
 	Data string
 	// HTTP is the listener of the page and the APIs, Trapper that of agents and senders. The server closes them.
 	HTTP, Trapper net.Listener
+	// Token, if not empty, is asked of every request but health; without one whoever reaches the listener is administrator, so it
+	// must be a loopback one.
+	Token string
 	// Autoregistration makes a host of each unknown agent that asks for its list.
 	Autoregistration bool
 	// Relaxed answers senders before their values are synced; see docs/user/configuration.md.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -249,4 +250,24 @@ func TestClassOf(t *testing.T) {
 			t.Errorf("history %v, trends %v get class %v, which keeps less", c.history, c.trends, got)
 		}
 	}
+}
+
+func TestTokenGuard(t *testing.T) {
+	h := tokenGuard("0123456789abcdef", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "in") }))
+	f := func(path string, change func(*http.Request), want int) {
+		t.Helper()
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		change(r)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d", path, w.Code, want)
+		}
+	}
+	f("/-/ready", func(*http.Request) {}, http.StatusOK)
+	f("/", func(*http.Request) {}, http.StatusUnauthorized)
+	f("/api/hosts", func(r *http.Request) { r.Header.Set("Authorization", "Bearer 0123456789abcdef") }, http.StatusOK)
+	f("/api/hosts", func(r *http.Request) { r.Header.Set("Authorization", "Bearer wrong") }, http.StatusUnauthorized)
+	f("/api/hosts", func(r *http.Request) { r.SetBasicAuth("anybody", "0123456789abcdef") }, http.StatusOK)
+	f("/api/hosts", func(r *http.Request) { r.SetBasicAuth("anybody", "") }, http.StatusUnauthorized)
 }
