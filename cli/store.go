@@ -19,11 +19,11 @@ import (
 func storeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "store",
-		Short: "Look into the store: info, check, dump",
+		Short: "Look into the store and measure it: info, check, dump, bench",
 		Args:  noArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(storeInfoCommand(), storeCheckCommand(), storeDumpCommand())
+	c.AddCommand(storeInfoCommand(), storeCheckCommand(), storeDumpCommand(), storeBenchCommand())
 	return c
 }
 
