@@ -28,6 +28,10 @@ func (s *Server) activeChecks(ctx context.Context, c *conn, w *worker, r *zbx.Re
 		return nil
 	}
 	host, ok := s.agentHost(ctx, c, r)
+	if ok && !s.allows(host.ID, c) {
+		w.answer = zbx.AppendFailed(w.answer, s.kindRefused(c, r.Host))
+		return nil
+	}
 	if !ok {
 		w.answer = zbx.AppendFailed(w.answer, "host ["+clip(r.Host)+"] not found")
 		return nil
@@ -79,6 +83,9 @@ func (s *Server) check(item *model.Item) zbx.Check {
 // agentHost finds the host of an agent and lets an unknown one, or one that says something new of itself, register.
 func (s *Server) agentHost(ctx context.Context, c *conn, r *zbx.Request) (HostRef, bool) {
 	host, known := s.o.Items.Host(r.Host)
+	if known && !s.allows(host.ID, c) {
+		return host, true // to be refused
+	}
 	if known && (string(r.Metadata) == host.Metadata || s.offered.has(host.ID, r.Metadata)) {
 		return host, true
 	}
@@ -87,6 +94,10 @@ func (s *Server) agentHost(ctx context.Context, c *conn, r *zbx.Request) (HostRe
 			s.refuse(c, unknownAgent, "an unknown agent asks for its list, and auto-registration is off", "host", clip(r.Host))
 		}
 		return host, known
+	}
+	if !known && s.o.Access != nil && !s.o.Access.AllowsNew(c.peer) {
+		s.kindRefused(c, r.Host)
+		return host, false
 	}
 	accepted, err := s.o.Registrar.Register(ctx, hello(c, r))
 	switch {
@@ -145,9 +156,12 @@ func hello(c *conn, r *zbx.Request) AgentHello {
 // are left out.
 func (s *Server) textChecks(c *conn, w *worker, t zbx.TextRequest) {
 	host, ok := s.o.Items.Host(t.Host)
-	if !ok || !host.Enabled {
+	switch {
+	case !ok || !host.Enabled:
 		s.refuse(c, unknownAgent, "an unknown agent asks for its list", "host", clip(t.Host))
-	} else {
+	case !s.allows(host.ID, c):
+		s.kindRefused(c, t.Host)
+	default:
 		s.seen(host, s.o.Now())
 		items, _ := s.o.Items.ActiveChecks(host.ID)
 		for _, item := range items {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tidemark/collect"
 	"tidemark/wire/zbx"
 )
 
@@ -23,6 +24,8 @@ type conn struct {
 	evicted atomic.Bool
 	// reservedBytes is what the request has taken of the budget; for the connection's own goroutine.
 	reservedBytes int64
+	// peer is who is at the other end; unencrypted until a TLS handshake is done.
+	peer collect.Peer
 	// raw is set when the request came without a header; so goes the answer.
 	raw bool
 }
@@ -125,7 +128,15 @@ func (s *Server) read(ctx context.Context, c *conn, w *worker) (zbx.Header, []by
 		return zbx.Header{}, nil, err
 	}
 	if start[0] == tlsHandshake {
-		return zbx.Header{}, nil, errTLS
+		if s.o.TLS == nil {
+			return zbx.Header{}, nil, errTLS
+		}
+		if err := s.startTLS(ctx, c, w); err != nil {
+			return zbx.Header{}, nil, err
+		}
+		if start, err = w.reader.Peek(1); err != nil {
+			return zbx.Header{}, nil, err
+		}
 	}
 	s.setReadDeadline(ctx, c, s.o.ReadTimeout)
 	start, err = w.reader.Peek(4)
@@ -189,14 +200,16 @@ func (s *Server) unreadable(c *conn, err error) {
 	switch {
 	case c.evicted.Load():
 		s.refuse(c, evicted, "a slow connection was closed to make room for others")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		s.refuse(c, timedOut, "the request did not arrive in time")
+	case errors.Is(err, errHandshake):
+		s.refusedHandshake(c, err)
 	case errors.Is(err, errTLS):
 		s.refuse(c, tlsUnsupported, err.Error())
 	case errors.As(err, &fe):
 		s.refuse(c, fe.Reason, "the request is no acceptable frame", "error", err)
 	case errors.As(err, &re):
 		s.refuse(c, noMemory, "too many requests at once; the peer will try again", "limit_bytes", s.o.MaxInFlightBytes)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		s.refuse(c, timedOut, "the request did not arrive in time")
 	}
 	// What is left are peers that opened a connection and closed it, as port checks do.
 }
@@ -285,6 +298,10 @@ func (s *Server) heartbeat(c *conn, r *zbx.Request) {
 		s.refuse(c, unknownAgent, "heartbeat of an unknown host", "host", clip(r.Host))
 		return
 	}
+	if !s.allows(host.ID, c) {
+		s.kindRefused(c, r.Host)
+		return
+	}
 	s.seen(host, s.o.Now())
 }
 
@@ -301,7 +318,7 @@ func (s *Server) text(ctx context.Context, c *conn, w *worker, t zbx.TextRequest
 		s.textChecks(c, w, t)
 		return
 	}
-	in := w.ingest.begin(s, false)
+	in := w.ingest.begin(s, c, false)
 	defer in.end()
 	row := zbx.Row{Has: zbx.HasHost | zbx.HasKey | zbx.HasValue, Host: t.Host, Key: t.Key, Value: t.Value}
 	row.Unsupported = string(t.Value) == zbx.NotSupported

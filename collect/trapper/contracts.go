@@ -27,6 +27,9 @@ type ItemRef struct {
 	Enabled bool
 	// Trapping is set for HTTP agent items that accept values from senders too.
 	Trapping bool
+	// AllowedHosts is the list of peers from which values of the item may come by a sender, macros expanded: addresses,
+	// networks and DNS names, parted by commas; empty for all.
+	AllowedHosts string
 }
 
 // Items knows hosts and items. Its methods are called for every value from many goroutines; they must not keep name or

@@ -17,7 +17,7 @@ func (s *Server) data(ctx context.Context, c *conn, w *worker, r *zbx.Request) {
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, s.o.StoreTimeout)
 	defer cancel()
-	in := w.ingest.begin(s, string(r.Name) == zbx.AgentData)
+	in := w.ingest.begin(s, c, string(r.Name) == zbx.AgentData)
 	defer in.end()
 	if !s.greet(c, w, in, r) {
 		return
@@ -57,6 +57,11 @@ func (s *Server) greet(c *conn, w *worker, in *ingest, r *zbx.Request) bool {
 	}
 	in.requestHost = r.Host
 	in.setHost(r.Host)
+	if in.known && !in.allowed {
+		// Failure makes the agent keep its values until the settings of both fit.
+		w.answer = zbx.AppendFailed(w.answer, s.kindRefused(c, r.Host))
+		return false
+	}
 	if in.known {
 		return true
 	}

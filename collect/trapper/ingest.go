@@ -33,6 +33,7 @@ var (
 // ingest turns the rows of one request into batches.
 type ingest struct {
 	s *Server
+	c *conn
 	// agent tells `agent data` from `sender data`.
 	agent bool
 	// declares is set for our own agent, which makes its items known itself; refused are the keys that it may not.
@@ -47,9 +48,10 @@ type ingest struct {
 	// requestHost is the host of rows that name none.
 	requestHost []byte
 	// hostName and host are the host looked up last; known says whether it exists.
-	hostName []byte
-	host     HostRef
-	known    bool
+	// allowed whether the peer may speak for it.
+	hostName       []byte
+	host           HostRef
+	known, allowed bool
 	// token is the session of the request; held are its sessions, one per host.
 	token []byte
 	held  []heldSession
@@ -70,8 +72,8 @@ type heldSession struct {
 }
 
 // begin makes the ingest ready for a request; end must follow.
-func (in *ingest) begin(s *Server, agent bool) *ingest {
-	*in = ingest{s: s, agent: agent, arrived: s.o.Now(), held: in.held[:0], done: model.NewCompletion()}
+func (in *ingest) begin(s *Server, c *conn, agent bool) *ingest {
+	*in = ingest{s: s, c: c, agent: agent, arrived: s.o.Now(), held: in.held[:0], done: model.NewCompletion()}
 	in.newBatch()
 	return in
 }
@@ -105,7 +107,8 @@ func (in *ingest) setHost(name []byte) {
 	}
 	in.hostName = name
 	in.host, in.known = in.s.o.Items.Host(name)
-	if in.known {
+	in.allowed = in.known && in.s.allows(in.host.ID, in.c)
+	if in.allowed {
 		in.s.seen(in.host, in.arrived)
 	}
 }
@@ -130,6 +133,11 @@ func (in *ingest) take(ctx context.Context, row *zbx.Row) error {
 		in.fail(unknownHost)
 		return nil
 	}
+	if !in.allowed {
+		in.s.kindRefused(in.c, name)
+		in.fail(notAllowed)
+		return nil
+	}
 	if in.agent {
 		repeated, err := in.repeated(ctx, row.ID)
 		if err != nil {
@@ -140,7 +148,7 @@ func (in *ingest) take(ctx context.Context, row *zbx.Row) error {
 			return nil
 		}
 	}
-	item, reason, err := in.item(row)
+	item, reason, err := in.item(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -178,7 +186,7 @@ func (in *ingest) repeated(ctx context.Context, id uint64) (bool, error) {
 }
 
 // item finds the item that a row names, or the reason why it cannot take the row.
-func (in *ingest) item(row *zbx.Row) (ItemRef, string, error) {
+func (in *ingest) item(ctx context.Context, row *zbx.Row) (ItemRef, string, error) {
 	var item ItemRef
 	var ok bool
 	switch {
@@ -203,6 +211,9 @@ func (in *ingest) item(row *zbx.Row) (ItemRef, string, error) {
 	}
 	if !item.accepts(in.agent) {
 		return item, wrongType, nil
+	}
+	if !in.agent && item.AllowedHosts != "" && !in.s.allowed.holds(ctx, item.AllowedHosts, in.c.address()) {
+		return item, notAllowed, nil
 	}
 	return item, "", nil
 }

@@ -21,6 +21,7 @@ const (
 	noValue      = "no_value"
 	valueTooLong = "value_too_long"
 	badBinary    = "bad_binary"
+	notAllowed   = "not_allowed"
 )
 
 // The reasons why a request or a connection is refused. Each has a counter; those of zbx.FrameError join them.
@@ -37,15 +38,19 @@ const (
 	notStored      = "not_stored"
 	redeclare      = "redeclare"
 	answerFailed   = "answer_not_delivered"
+	kindNotAllowed = "connection_kind"
+	// handshakeFailed is for TLS handshakes, also with an unknown identity or a wrong key.
+	handshakeFailed = "tls_handshake"
 )
 
 var (
 	valueReasons = []string{
 		badRow, noHost, unknownHost, unknownItem, otherHost, disabled, wrongType, duplicate, noValue, valueTooLong, badBinary,
+		notAllowed,
 	}
 	requestReasons = []string{
 		tlsUnsupported, timedOut, evicted, noMemory, badSyntax, badForm, unknownRequest, unknownAgent, badSession, notStored, redeclare,
-		answerFailed, "magic", "flags", "too_large", "truncated", "zlib",
+		answerFailed, kindNotAllowed, handshakeFailed, "magic", "flags", "too_large", "truncated", "zlib",
 	}
 	requestNames = []string{"sender data", "agent data", "active checks", "active check heartbeat", "text", "other"}
 )
@@ -54,7 +59,7 @@ var (
 type meters struct {
 	connections, full, received, processed, unsupported *metrics.Counter
 	declared, undeclared                                *metrics.Counter
-	requests, refusedRequests, refusedValues            map[string]*metrics.Counter
+	requests, refusedRequests, refusedValues, secured   map[string]*metrics.Counter
 	stored                                              *metrics.Histogram
 }
 
@@ -70,6 +75,7 @@ func newMeters(set *metrics.Set, s *Server) *meters {
 		stored:          set.GetOrCreateHistogram("tidemark_trapper_store_seconds"),
 		requests:        counters(set, "tidemark_trapper_requests_total", "request", requestNames),
 		refusedRequests: counters(set, "tidemark_trapper_refused_requests_total", "reason", requestReasons),
+		secured:         counters(set, "tidemark_trapper_tls_connections_total", "kind", []string{"psk", "cert"}),
 		refusedValues:   counters(set, "tidemark_trapper_refused_values_total", "reason", valueReasons),
 	}
 	set.GetOrCreateGauge("tidemark_trapper_connections", func() float64 { return float64(len(s.slots)) })

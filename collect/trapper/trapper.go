@@ -33,6 +33,12 @@ type Options struct {
 	Declarer Declarer
 	// Presence hears of every sign of life of a host; nil for nobody.
 	Presence Presence
+	// Access says which peer may speak for which host; nil lets every peer speak for every host.
+	Access Access
+	// TLS serves connections that start with TLS; nil refuses them.
+	TLS *TLS
+	// Resolver finds the addresses of DNS names in items' lists of allowed hosts; nil is the system's.
+	Resolver Resolver
 	// Marks is where sessions and log positions of an earlier run are read from, once, in New; nil for none.
 	Marks Marks
 
@@ -47,6 +53,8 @@ type Options struct {
 	MaxSessions int
 	// FirstByteTimeout is how long a connection may be silent after it was opened; zero is 10 s.
 	FirstByteTimeout time.Duration
+	// HandshakeTimeout is how long a TLS handshake may take; zero is 10 s.
+	HandshakeTimeout time.Duration
 	// ReadTimeout is how long a request may take to arrive; zero is 60 s.
 	ReadTimeout time.Duration
 	// StoreTimeout is how long values may take to become durable before the connection is closed without an answer;
@@ -81,9 +89,13 @@ func (o Options) withDefaults() Options {
 		o.MaxInFlightBytes = 512 << 20
 	}
 	orDuration(&o.FirstByteTimeout, 10*time.Second)
+	orDuration(&o.HandshakeTimeout, 10*time.Second)
 	orDuration(&o.ReadTimeout, time.Minute)
 	orDuration(&o.StoreTimeout, time.Minute)
 	orDuration(&o.WriteTimeout, 10*time.Second)
+	if o.Resolver == nil {
+		o.Resolver = net.DefaultResolver
+	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixNano() }
 	}
@@ -102,6 +114,7 @@ type Server struct {
 	sessions *sessions
 	logs     logPositions
 	offered  offers
+	allowed  allowedLists
 	budget   budget
 	meters   *meters
 	quiet    quieter
@@ -125,6 +138,7 @@ func New(o Options) *Server {
 		slots:    make(chan struct{}, o.MaxConnections),
 		conns:    make(map[*conn]struct{}),
 	}
+	s.allowed.resolver = o.Resolver
 	s.meters = newMeters(o.Metrics, s)
 	s.workers.New = func() any { return newWorker(s) }
 	if o.Marks != nil {
@@ -275,7 +289,7 @@ func (s *Server) evict() {
 }
 
 func (s *Server) admit(nc net.Conn) *conn {
-	c := &conn{Conn: nc, opened: time.Now()}
+	c := &conn{Conn: nc, opened: time.Now(), peer: collect.Peer{Kind: model.Unencrypted}}
 	c.reading.Store(true)
 	s.meters.connections.Inc()
 	s.mu.Lock()

@@ -158,7 +158,7 @@ func (c *Conn) client13(s *suite, answer *serverHello, t *transcript, shares []*
 	if err := c.in.useSecret(s, deriveSecret(master, "s ap traffic", sum)); err != nil {
 		return err
 	}
-	c.state = State{Version: VersionTLS13, Suite: s.name, Identity: c.config.Identity}
+	c.state = State{Version: VersionTLS13, Suite: s.name, Identity: c.config.Identity, KeySum: sha256.Sum256(c.config.Key)}
 	return nil
 }
 
@@ -231,7 +231,7 @@ func (c *Conn) client12(h *handshake12) error {
 	if !hmac.Equal(raw[4:], prf(master, serverLabel, h.t.sum(), finishedBytes)) {
 		return refusef(decryptError, "the server's end of the handshake is wrong")
 	}
-	c.state = State{Version: VersionTLS12, Suite: h.s.name, Identity: c.config.Identity}
+	c.state = State{Version: VersionTLS12, Suite: h.s.name, Identity: c.config.Identity, KeySum: sha256.Sum256(c.config.Key)}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package tlspsk
 
 import (
 	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/subtle"
 	"slices"
 
@@ -100,13 +101,13 @@ func (c *Conn) server13(hello *clientHello) error {
 	signed := newTranscript()
 	signed.add(hello.raw[:hello.bindersAt])
 	sum := signed.sum()
-	var early []byte
+	var early, chosen []byte
 	found := 0
 	for i, key := range keys.keys {
 		secret := earlySecret(key)
 		fits := keys.real[i] & subtle.ConstantTimeCompare(binder(secret, sum), hello.binders[number])
 		if fits&(1^found) == 1 {
-			early = secret
+			early, chosen = secret, key
 		}
 		found |= fits
 	}
@@ -141,7 +142,7 @@ func (c *Conn) server13(hello *clientHello) error {
 		return err
 	}
 	c.out.secret = serverApp
-	c.state = State{Version: VersionTLS13, Suite: s.name, Identity: string(hello.identities[number])}
+	c.state = State{Version: VersionTLS13, Suite: s.name, Identity: string(hello.identities[number]), KeySum: sha256.Sum256(chosen)}
 	return nil
 }
 
@@ -292,7 +293,7 @@ func (c *Conn) finish12(h *handshake12, identity []byte) error {
 	if err != nil {
 		return err
 	}
-	var master, finished []byte
+	var master, finished, chosen []byte
 	var client, server protection
 	for i, key := range keys.keys {
 		m := h.master(key)
@@ -302,7 +303,7 @@ func (c *Conn) finish12(h *handshake12, identity []byte) error {
 		}
 		p, kind, ok := in.open(0, header, append([]byte(nil), sealed...))
 		if ok && keys.real[i] == 1 && kind == recordHandshake {
-			master, client, server, finished = m, in, out, p
+			master, client, server, finished, chosen = m, in, out, p, key
 		}
 	}
 	want := message(msgFinished, prf(master, clientLabel, h.t.sum(), finishedBytes))
@@ -320,7 +321,7 @@ func (c *Conn) finish12(h *handshake12, identity []byte) error {
 	if err := c.flush(); err != nil {
 		return err
 	}
-	c.state = State{Version: VersionTLS12, Suite: h.s.name, Identity: string(identity)}
+	c.state = State{Version: VersionTLS12, Suite: h.s.name, Identity: string(identity), KeySum: sha256.Sum256(chosen)}
 	return nil
 }
 

@@ -14,6 +14,7 @@
 package tlspsk
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -63,6 +64,8 @@ type State struct {
 	Suite string
 	// Identity is that of the key; empty when the peer showed a certificate.
 	Identity string
+	// KeySum is the SHA-256 sum of the key, which tells the keys of an identity apart; zero with a certificate.
+	KeySum [sha256.Size]byte
 	// Issuer and Subject are the names of the peer's certificate as RFC 4514 writes them; empty with a key.
 	Issuer, Subject string
 }

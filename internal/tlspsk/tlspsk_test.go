@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -87,7 +88,7 @@ func TestHandshake_versions(t *testing.T) {
 				if clientErr != nil || serverErr != nil {
 					t.Fatalf("handshake: client %v, server %v", clientErr, serverErr)
 				}
-				want := State{Version: test.version, Suite: test.suite, Identity: who.identity}
+				want := State{Version: test.version, Suite: test.suite, Identity: who.identity, KeySum: sha256.Sum256(who.key)}
 				if c.State() != want || s.State() != want {
 					t.Errorf("state %+v and %+v, want %+v", c.State(), s.State(), want)
 				}

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"net"
@@ -85,7 +86,7 @@ func TestTLS_opensslClient(t *testing.T) {
 			}
 			select {
 			case state := <-states:
-				if want := (tlspsk.State{Version: choice.version, Suite: choice.suite, Identity: tlsIdentity}); state != want {
+				if want := (tlspsk.State{Version: choice.version, Suite: choice.suite, Identity: tlsIdentity, KeySum: sha256.Sum256(key)}); state != want {
 					t.Errorf("state %+v, want %+v", state, want)
 				}
 			case <-time.After(patience):
