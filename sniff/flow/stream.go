@@ -370,8 +370,9 @@ func (t *Table) deliver(f *Flow, side int, offset int, data []byte) {
 		t.counters.Messages++
 	}
 	end := offset + len(data)
-	p := Piece{Flow: f, Direction: f.direction(side), At: s.at, Header: s.header, Offset: offset, Data: data}
-	more := t.handler.Piece(&p)
+	t.piece = Piece{Flow: f, Direction: f.direction(side), At: s.at, Header: s.header, Offset: offset, Data: data}
+	more := t.handler.Piece(&t.piece)
+	t.piece.Data = nil
 	if more >= end && more < s.header.Length {
 		s.inside, s.offset, s.skip = true, more, more-end
 		return

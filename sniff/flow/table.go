@@ -51,6 +51,7 @@ type Table struct {
 	bufferLeft  int
 	bufferLimit int
 	lastID      uint64
+	piece       Piece // what is handed on, kept here so that it is not allocated each time
 	counters    Counters
 	seed        maphash.Seed
 	recent      [recentSize]recentHead

@@ -97,9 +97,8 @@ type Pairer struct {
 	// What is at hand, kept here because what is handed to an interface would be allocated each time.
 	message mongo.Message
 	command shape.Command
-	met     Request
 	answer  Reply
-	asked   pending
+	free    []*pending
 }
 
 type cursorKey struct {
@@ -132,7 +131,7 @@ type connection struct {
 	application string
 	internal    bool
 	tag         *Tag
-	pending     []pending
+	pending     []*pending
 	// parts is a message whose command is longer than what is looked at, or nil.
 	parts *parts
 }
@@ -256,7 +255,9 @@ func (p *Pairer) blind(piece *flow.Piece, c *connection) {
 	if piece.Header.Op == mongo.OpMsg && p.message.MoreToCome {
 		return
 	}
-	p.wait(c, pending{id: piece.Header.RequestID, blind: true})
+	q := p.take()
+	q.id, q.blind = piece.Header.RequestID, true
+	p.wait(c, q)
 }
 
 // report reports a request and remembers it until its reply comes.
@@ -271,35 +272,56 @@ func (p *Pairer) report(piece *flow.Piece, c *connection, at int64) {
 		c.application, c.tag = cmd.Application, &Tag{}
 	}
 	c.internal = c.internal || cmd.Internal
-	p.met = Request{
+	q := p.take()
+	q.id, q.cursor, q.tails, q.opens = piece.Header.RequestID, cmd.CursorID, cmd.Awaits, !cmd.Monitoring && !cmd.Silent
+	q.request = Request{
 		At: at, Server: piece.Flow.Server, Client: piece.Flow.Client, Application: c.application, Tag: c.tag,
 		Command: cmd.Name, Database: cmd.Database, Collection: cmd.Collection, Statements: cmd.Statements,
 		Bytes: piece.Header.Length, Monitoring: cmd.Monitoring, Cluster: cmd.Cluster || c.internal && !cmd.Monitoring, Waits: cmd.Monitoring,
 		Unacknowledged: m.MoreToCome,
 	}
-	r := &p.met
+	r := &q.request
 	p.useCursor(r, cmd)
 	p.sink.Request(r)
 	if m.MoreToCome || m.Op == mongo.OpKillCursors {
+		p.give(q)
 		return
 	}
-	switch {
-	case len(r.Statements) == 1 && r.Statements[0].Count == 1:
+	if len(r.Statements) == 1 && r.Statements[0].Count == 1 {
 		r.Statements = r.Statements[0].Shape.Single()
-	default:
+	} else {
 		r.Statements = append([]shape.Statement(nil), r.Statements...)
 	}
-	p.wait(c, pending{id: piece.Header.RequestID, request: *r, opens: !cmd.Monitoring && !cmd.Silent, tails: cmd.Awaits, cursor: cmd.CursorID})
+	p.wait(c, q)
+}
+
+// take returns an empty place for a request.
+func (p *Pairer) take() *pending {
+	if n := len(p.free); n > 0 {
+		q := p.free[n-1]
+		p.free = p.free[:n-1]
+		return q
+	}
+	return &pending{}
+}
+
+// give takes a place back.
+func (p *Pairer) give(q *pending) {
+	if len(p.free) < 1024 {
+		*q = pending{}
+		p.free = append(p.free, q)
+	}
 }
 
 // wait remembers a request until its reply comes. On a full table the oldest of the connection makes room.
-func (p *Pairer) wait(c *connection, q pending) {
+func (p *Pairer) wait(c *connection, q *pending) {
 	if p.waiting >= maxWaiting && len(c.pending) == 0 {
 		p.counters.NoRoom++
+		p.give(q)
 		return
 	}
 	if len(c.pending) >= maxPending || p.waiting >= maxWaiting {
-		p.forgo(&c.pending[0])
+		p.forgo(c.pending[0])
 		copy(c.pending, c.pending[1:])
 		c.pending = c.pending[:len(c.pending)-1]
 	}
@@ -313,6 +335,7 @@ func (p *Pairer) forgo(q *pending) {
 	if !q.further && !q.blind && !q.request.Monitoring {
 		p.counters.UnmatchedRequests++
 	}
+	p.give(q)
 }
 
 // useCursor gives a getMore the shape of the command that opened its cursor.
@@ -340,7 +363,7 @@ func (p *Pairer) Closed(f *flow.Flow, _ bool) {
 		return
 	}
 	for i := range c.pending {
-		p.forgo(&c.pending[i])
+		p.forgo(c.pending[i])
 	}
 	c.pending = nil
 	if c.parts != nil {

@@ -24,15 +24,15 @@ func (p *Pairer) reply(piece *flow.Piece, c *connection) {
 	}
 	err := p.decode(piece.Header, piece.Data)
 	m := &p.message
-	// The slot is reused below, while the sink still looks at the request.
-	p.asked = c.pending[at]
-	q := &p.asked
+	q := c.pending[at]
+	further := q.further
 	if err == nil && m.MoreToCome && m.Op == mongo.OpMsg {
 		// The next reply of the chain answers this one, not the request.
-		c.pending[at].id, c.pending[at].further = piece.Header.RequestID, true
+		q.id, q.further = piece.Header.RequestID, true
 	} else {
 		c.pending = append(c.pending[:at], c.pending[at+1:]...)
 		p.waiting--
+		defer p.give(q)
 	}
 	if q.blind {
 		p.wipe()
@@ -50,7 +50,7 @@ func (p *Pairer) reply(piece *flow.Piece, c *connection) {
 	p.wipe()
 	out.reply.LatencyNanos = max(0, piece.At-q.request.At)
 	out.reply.Bytes = piece.Header.Length
-	out.reply.Further = q.further
+	out.reply.Further = further
 	p.trackCursor(q, &out, piece.At)
 	p.answer = out.reply
 	p.sink.Reply(&q.request, &p.answer)
@@ -64,7 +64,7 @@ func (p *Pairer) wipe() {
 }
 
 // find returns the place of the newest request with an id, or -1.
-func find(pending []pending, id uint32) int {
+func find(pending []*pending, id uint32) int {
 	for i := len(pending) - 1; i >= 0; i-- {
 		if pending[i].id == id {
 			return i

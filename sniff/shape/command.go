@@ -93,14 +93,20 @@ func (f *Finder) Other() *Shape { return f.other }
 // Len returns the number of shapes that are kept.
 func (f *Finder) Len() int { return len(f.shapes) }
 
-// Forget drops a shape, so that another finds room.
-func (f *Finder) Forget(s *Shape) {
-	if f.shapes[s.Fingerprint] == s {
-		delete(f.shapes, s.Fingerprint)
-		clear(f.quick)
-		clear(f.known)
+// Forget drops shapes, so that others find room.
+func (f *Finder) Forget(shapes []*Shape) {
+	for _, s := range shapes {
+		if f.shapes[s.Fingerprint] == s {
+			delete(f.shapes, s.Fingerprint)
+			s.dead = true
+		}
 	}
+	clear(f.quick)
+	clear(f.known)
 }
+
+// Limit returns how many shapes may live.
+func (f *Finder) Limit() int { return f.limit }
 
 // name returns b as a string, from a bounded table of names that were met before. Bytes that do not print are replaced.
 func (f *Finder) name(b []byte) string {

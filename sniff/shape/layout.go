@@ -55,7 +55,7 @@ func (l *layout) part(key []byte) int {
 }
 
 // markFields are the fields that are no part of a shape but say where and how a command goes.
-var markFields = []string{"$db", "tailable", "shardVersion", "databaseVersion", "$replData", "$oplogQueryData", "$configServerState", "$configTime"}
+var markFields = []string{"$db", "updates", "deletes", "tailable", "shardVersion", "databaseVersion", "$replData", "$oplogQueryData", "$configServerState", "$configTime"}
 
 // firstWord returns the first eight bytes of a name as they are read from a document, with zero bytes behind a shorter one.
 func firstWord(name string) (w uint64) {
@@ -138,8 +138,8 @@ var (
 )
 
 // The commands that are found without reading all their fields: most of the traffic.
-var frequent = struct{ find, insert, aggregate, count, distinct, findAndModify *layout }{
-	layouts["find"], layouts["insert"], layouts["aggregate"], layouts["count"], layouts["distinct"], layouts["findandmodify"],
+var frequent = struct{ find, insert, aggregate, count, distinct, findAndModify, update, delete *layout }{
+	layouts["find"], layouts["insert"], layouts["aggregate"], layouts["count"], layouts["distinct"], layouts["findandmodify"], layouts["update"], layouts["delete"],
 }
 
 func frequentLayout(key []byte) *layout {
@@ -156,6 +156,10 @@ func frequentLayout(key []byte) *layout {
 		return frequent.distinct
 	case "findAndModify":
 		return frequent.findAndModify
+	case "update":
+		return frequent.update
+	case "delete":
+		return frequent.delete
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ import (
 type known struct {
 	hash    uint64
 	command Command // without its statements
-	shape   *Shape
+	// shape is nil for writes, whose statements are looked at one by one.
+	shape *Shape
 }
 
 // knownSlots is the size of the table; a command stands in one of two slots. A lost place costs one slow reading.
@@ -24,6 +25,8 @@ const knownSlots = 1 << 13
 type marks struct {
 	seed, sum uint64
 	named     bool // the database is known
+	// statements is the list of a write's statements, if it is in the command itself.
+	statements []byte
 }
 
 // field takes one of markFields.
@@ -33,6 +36,10 @@ func (m *marks) field(key, value []byte, kind bson.Kind) {
 		if kind == bson.String {
 			m.sum ^= foldBytes(m.seed, value[4:len(value)-1], markText)
 			m.named = true
+		}
+	case 7: // updates, deletes
+		if kind == bson.Array {
+			m.statements = value
 		}
 	case 8: // tailable
 		e := bson.Element{Kind: kind, Value: value}
@@ -45,7 +52,8 @@ func (m *marks) field(key, value []byte, kind bson.Kind) {
 }
 
 // quickFind finds a command that was met before. hash is 0 when the command cannot be found this way at all.
-func (f *Finder) quickFind(body []byte, c *Command) (hash uint64, found bool) {
+func (f *Finder) quickFind(m *mongo.Message, c *Command) (hash uint64, found bool) {
+	body := m.Body
 	if len(body) < 16 || int(binary.LittleEndian.Uint32(body)) != len(body) || bson.Kind(body[4]) != bson.String {
 		return 0, false
 	}
@@ -71,22 +79,32 @@ func (f *Finder) quickFind(body []byte, c *Command) (hash uint64, found bool) {
 	h = fold(h, fields.sum)
 	h |= 1
 	for i := range uint64(2) {
-		if k := f.known[(h>>8^i)%knownSlots]; k != nil && k.hash == h {
-			statements := c.Statements[:0]
-			*c = k.command
+		k := f.known[(h>>8^i)%knownSlots]
+		if k == nil || k.hash != h {
+			continue
+		}
+		statements := c.Statements[:0]
+		*c = k.command
+		c.Statements = statements
+		if k.shape != nil {
 			c.Statements = append(statements, Statement{Shape: k.shape, Count: 1})
 			return h, true
 		}
+		f.write(m, l, fields.statements, c)
+		return h, true
 	}
 	return h, false
 }
 
 // remember puts a command that was read the slow way into the table.
 func (f *Finder) remember(hash uint64, c *Command) {
-	if len(c.Statements) != 1 || c.Statements[0].Count != 1 || c.Statements[0].Shape == f.other {
-		return
+	k := &known{hash: hash, command: *c}
+	if c.Name != "update" && c.Name != "delete" {
+		if len(c.Statements) != 1 || c.Statements[0].Count != 1 || c.Statements[0].Shape == f.other {
+			return
+		}
+		k.shape = c.Statements[0].Shape
 	}
-	k := &known{hash: hash, command: *c, shape: c.Statements[0].Shape}
 	k.command.Statements = nil
 	slot := hash >> 8 % knownSlots
 	if f.known[slot] != nil {
@@ -97,7 +115,7 @@ func (f *Finder) remember(hash uint64, c *Command) {
 
 // message reads the command of an OP_MSG.
 func (f *Finder) message(m *mongo.Message, c *Command) bool {
-	hash, found := f.quickFind(m.Body, c)
+	hash, found := f.quickFind(m, c)
 	if found {
 		return true
 	}

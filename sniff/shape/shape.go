@@ -33,7 +33,7 @@ func ParseFingerprint(s string) (Fingerprint, error) {
 	return Fingerprint(v), err
 }
 
-// Shape is one distinct statement on one namespace. It is made once and not changed.
+// Shape is one distinct statement on one namespace. It is made once; what describes it does not change.
 type Shape struct {
 	Fingerprint Fingerprint
 	// Database and Collection; the second is empty for commands on a database.
@@ -43,8 +43,15 @@ type Shape struct {
 	// Text is the printed normal form, at most MaxTextBytes.
 	Text string
 
+	// Counted belongs to whoever counts the shape; it saves a look-up.
+	Counted any
+
 	single []Statement
+	dead   bool
 }
+
+// Forgotten reports whether the shape was dropped to make room; what still refers to it counts under "other".
+func (s *Shape) Forgotten() bool { return s.dead }
 
 // Single is one statement of this shape; the slice is shared and not to be changed.
 func (s *Shape) Single() []Statement { return s.single }

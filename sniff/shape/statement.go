@@ -215,10 +215,19 @@ func counts(key []byte) bool {
 	return len(key) > 0 && key[0] != '$' && !ignored[string(key)]
 }
 
-// many finds the shape of every statement of a write: in the field of the command, or in a sequence beside it.
+// many finds the shape of every statement of a write.
 func (f *Finder) many(m *mongo.Message, l *layout, c *Command) {
+	var list []byte
 	if e := f.fields.get(l.statements); e != nil && e.Kind == bson.Array {
-		f.array(e.Value, m, c)
+		list = e.Value
+	}
+	f.write(m, l, list, c)
+}
+
+// write finds the shape of every statement of a write: in a list of the command, or in a sequence beside it.
+func (f *Finder) write(m *mongo.Message, l *layout, list []byte, c *Command) {
+	if list != nil {
+		f.array(list, m, c)
 	}
 	for i := range m.SequenceCount {
 		s := &m.Sequences[i]

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"math/bits"
 )
 
 // Kind is the type byte of an element.
@@ -95,6 +96,53 @@ func NewReader(b []byte) (Reader, error) {
 // nested document, e is that, with what is there of its value; otherwise e.Value is nil.
 func (r *Reader) Next(e *Element) (bool, error) {
 	b := r.rest
+	if len(b) >= 9 {
+		// The usual element: a key of up to seven bytes and a value whose length is fixed or in its first four bytes.
+		word := binary.LittleEndian.Uint64(b[1:])
+		if zero := (word - 0x0101010101010101) &^ word & 0x8080808080808080; zero != 0 {
+			end := 1 + bits.TrailingZeros64(zero)>>3
+			if size := quickBytes(b, end+1); size >= 0 && size <= len(b)-end-1 {
+				e.Kind, e.Key = Kind(b[0]), b[1:end]
+				e.Value = b[end+1 : end+1+size : end+1+size]
+				r.rest = b[end+1+size:]
+				return true, nil
+			}
+		}
+	}
+	return r.next(b, e)
+}
+
+// quickBytes returns the length of a value of the kind b[0] that begins at v, or -1 when that takes a closer look.
+func quickBytes(b []byte, v int) int {
+	switch Kind(b[0]) {
+	case Double, DateTime, Timestamp, Int64:
+		return 8
+	case Int32:
+		return 4
+	case Boolean:
+		return 1
+	case Null:
+		return 0
+	case ObjectID:
+		return 12
+	case String, Document, Array:
+		if v+4 > len(b) {
+			return -1
+		}
+		size := int(binary.LittleEndian.Uint32(b[v:]))
+		if Kind(b[0]) == String {
+			size += 4
+		}
+		if size < 5 {
+			return -1
+		}
+		return size
+	}
+	return -1
+}
+
+// next is Next for every element.
+func (r *Reader) next(b []byte, e *Element) (bool, error) {
 	if len(b) == 0 {
 		e.Value = nil
 		if r.cut {
