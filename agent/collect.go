@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidemark/agent/key"
+	"tidemark/internal/schedule"
 	"tidemark/model"
 	"tidemark/wire/zbx"
 )
@@ -40,9 +41,9 @@ type planned struct {
 	self    func() (key.Value, error) // items of the agent itself
 	problem error                     // the key cannot be measured at all
 
-	every    time.Duration // declared items: multiples of the interval
-	schedule schedule      // others
-	next     time.Time     // when it is due; zero: at once
+	every    time.Duration     // declared items: multiples of the interval
+	schedule schedule.Schedule // others
+	next     time.Time         // when it is due; zero: at once
 
 	busy atomic.Bool // a slow check is under way
 	// failure is the reason that was sent last; only the goroutine that measures touches it.
@@ -224,7 +225,7 @@ func (p *planned) advance(moment time.Time) {
 		p.next = nextMoment(moment, p.every)
 		return
 	}
-	p.next, _ = p.schedule.next(moment)
+	p.next, _ = p.schedule.Next(moment, 0)
 }
 
 func (c *collector) measure(p *planned, at int64) {
@@ -293,12 +294,12 @@ func (c *collector) plan(k askedKey, now time.Time) *planned {
 		p.check, p.problem = c.agent.machine.Compile(k.key)
 	}
 	var err error
-	if p.schedule, err = parseSchedule(k.delay); err != nil {
+	if p.schedule, err = schedule.Parse(k.delay); err != nil {
 		p.problem = err
-		p.schedule = schedule{delay: time.Minute}
+		p.schedule = schedule.Every(time.Minute)
 	}
-	if p.schedule.delay == 0 { // At its times only, not at once.
-		p.next, _ = p.schedule.next(now)
+	if p.schedule.TimesOnly() { // At its times only, not at once.
+		p.next, _ = p.schedule.Next(now, 0)
 	}
 	return p
 }

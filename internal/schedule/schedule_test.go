@@ -1,4 +1,4 @@
-package agent
+package schedule
 
 import (
 	"testing"
@@ -18,14 +18,14 @@ func at(t *testing.T, text string) time.Time {
 func TestSchedule(t *testing.T) {
 	f := func(text, from string, want ...string) {
 		t.Helper()
-		s, err := parseSchedule(text)
+		s, err := Parse(text)
 		if err != nil {
-			t.Errorf("parseSchedule(%q): %v", text, err)
+			t.Errorf("Parse(%q): %v", text, err)
 			return
 		}
 		moment := at(t, from)
 		for _, w := range want {
-			next, due := s.next(moment)
+			next, due := s.Next(moment, 0)
 			if w == "" {
 				if due {
 					t.Errorf("%q after %s: due at %s; expected never", text, moment, next)
@@ -71,8 +71,8 @@ func TestSchedule_refuses(t *testing.T) {
 		"5/1,00:00-24:01", "5/0,00:00-24:00", "0;x5", "0;h24", "0;m60", "0;md0", "0;md32", "0;wd8", "0;h", "0;m5h3", "0;m1-", "0;m5-1",
 		"0;m/0", "0;m/x", "0;h9h9", "30;30", "1;2;3",
 	} {
-		if s, err := parseSchedule(text); err == nil {
-			t.Errorf("parseSchedule takes %q as %+v", text, s)
+		if s, err := Parse(text); err == nil {
+			t.Errorf("Parse takes %q as %+v", text, s)
 		}
 	}
 }
@@ -82,40 +82,36 @@ func FuzzSchedule(f *testing.F) {
 		f.Add(seed, int64(1_736_150_400))
 	}
 	f.Fuzz(func(t *testing.T, text string, seconds int64) {
-		s, err := parseSchedule(text)
+		s, err := Parse(text)
 		if err != nil {
 			return
 		}
 		moment := time.Unix(seconds&(1<<33-1), 0).UTC()
-		if next, _ := s.next(moment); !next.After(moment) {
+		if next, _ := s.Next(moment, time.Duration(seconds&(1<<40-1))); !next.After(moment) {
 			t.Fatalf("%q after %s: %s", text, moment, next)
 		}
 	})
 }
 
-func TestNextMoment(t *testing.T) {
-	for _, c := range []struct{ at, interval, want int64 }{
-		{0, 1e9, 1e9}, {1, 1e9, 1e9}, {1e9, 1e9, 2e9}, {1e9 - 1, 1e9, 1e9}, {12_345_678_901, 100e6, 12_400_000_000},
-	} {
-		if got := nextMoment(time.Unix(0, c.at), time.Duration(c.interval)).UnixNano(); got != c.want {
-			t.Errorf("after %d by %d: %d; expected %d", c.at, c.interval, got, c.want)
+// Items of the same delay are due all over it, each always at its own phase.
+func TestNext_phase(t *testing.T) {
+	f := func(text string, phase time.Duration, from string, want ...string) {
+		t.Helper()
+		s, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		moment := at(t, from)
+		for _, w := range want {
+			next, due := s.Next(moment, phase)
+			if !due || !next.Equal(at(t, w)) {
+				t.Errorf("%q after %s: %s, %v; expected %s", text, moment, next, due, w)
+			}
+			moment = next
 		}
 	}
-}
-
-func TestStamp(t *testing.T) {
-	moment := time.Unix(1000, 0)
-	for _, c := range []struct {
-		late time.Duration
-		own  bool
-	}{{0, false}, {4 * time.Millisecond, false}, {-4 * time.Millisecond, false}, {6 * time.Millisecond, true}, {3 * time.Second, true}, {-time.Hour, true}} {
-		now := moment.Add(c.late)
-		want := moment
-		if c.own {
-			want = now
-		}
-		if got := stamp(now, moment, time.Second); !got.Equal(want) {
-			t.Errorf("%s late: %s; expected %s", c.late, got, want)
-		}
-	}
+	f("1m", 17*time.Second, "2025-01-06 10:00:07", "2025-01-06 10:00:17", "2025-01-06 10:01:17")
+	f("1m", 77*time.Second, "2025-01-06 10:00:20", "2025-01-06 10:01:17")
+	f("1h;m30", 10*time.Minute, "2025-01-06 09:10:00", "2025-01-06 09:30:00", "2025-01-06 10:10:00")
+	f("1m;10s/1-5,09:00-18:00", 25*time.Second, "2025-01-06 08:58:30", "2025-01-06 08:59:25", "2025-01-06 09:00:05", "2025-01-06 09:00:15")
 }

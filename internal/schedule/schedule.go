@@ -1,4 +1,5 @@
-package agent
+// Package schedule reads Zabbix's update intervals and says when an item is due.
+package schedule
 
 import (
 	"fmt"
@@ -7,9 +8,9 @@ import (
 	"time"
 )
 
-// schedule is an item's update interval in Zabbix's notation: a delay, and after it, parted by ';', flexible intervals
+// Schedule is an item's update interval in Zabbix's notation: a delay, and after it, parted by ';', flexible intervals
 // ("10s/1-5,09:00-18:00") and scheduling intervals ("wd1-5h9-18m/15").
-type schedule struct {
+type Schedule struct {
 	delay    time.Duration // zero: at the times only
 	flexible []flexible
 	times    []timetable
@@ -32,11 +33,11 @@ type set uint64
 
 func (s set) has(i int) bool { return s&(1<<i) != 0 }
 
-// maxDelay bounds a delay, as in Zabbix: a day.
-const maxDelay = 24 * time.Hour
+// MaxDelay bounds a delay, as in Zabbix: a day.
+const MaxDelay = 24 * time.Hour
 
-// parseSchedule reads an interval. Anything else than the three forms is an error that names the part.
-func parseSchedule(text string) (s schedule, err error) {
+// Parse reads an interval. Anything else than the three forms is an error that names the part.
+func Parse(text string) (s Schedule, err error) {
 	parts := strings.Split(text, ";")
 	if len(parts) > 64 {
 		return s, fmt.Errorf("interval: %d parts; at most 64 are read", len(parts))
@@ -83,7 +84,7 @@ func parseDelay(text string) (time.Duration, error) {
 		}
 	}
 	v, err := strconv.ParseUint(digits, 10, 31)
-	if err != nil || time.Duration(v) > maxDelay/unit {
+	if err != nil || time.Duration(v) > MaxDelay/unit {
 		return 0, fmt.Errorf("interval %q: expected seconds, or a number with s, m, h or d, up to one day", text)
 	}
 	return time.Duration(v) * unit, nil
@@ -224,13 +225,20 @@ func (p period) starts(t time.Time) time.Time {
 			return start
 		}
 	}
-	return t.Add(maxDelay)
+	return t.Add(MaxDelay)
 }
 
-// next is the first moment after t at which the item is due: multiples of the delay since 1970, and the times. A
-// schedule without a moment in the coming days gives one maxDelay later, at which it is asked again; due says so.
-func (s *schedule) next(t time.Time) (at time.Time, due bool) {
-	at, due = s.nextDelay(t)
+// Every is a schedule of a delay only; it must be above zero.
+func Every(delay time.Duration) Schedule { return Schedule{delay: delay} }
+
+// TimesOnly reports whether the schedule has no delay of its own, but times or periods.
+func (s *Schedule) TimesOnly() bool { return s.delay == 0 }
+
+// Next is the first moment after t at which the item is due: multiples of the delay since 1970 moved by phase, and the
+// times. A phase of its own for each of many items spreads them over their delay; zero or more. A schedule without a moment
+// in the coming days gives one MaxDelay later, at which it is asked again; due says so.
+func (s *Schedule) Next(t time.Time, phase time.Duration) (at time.Time, due bool) {
+	at, due = s.nextDelay(t, phase)
 	for i := range s.times {
 		if next, ok := s.times[i].next(t); ok && (!due || next.Before(at)) {
 			at, due = next, true
@@ -239,12 +247,13 @@ func (s *schedule) next(t time.Time) (at time.Time, due bool) {
 	return at, due
 }
 
-func (s *schedule) nextDelay(t time.Time) (time.Time, bool) {
+func (s *Schedule) nextDelay(t time.Time, phase time.Duration) (time.Time, bool) {
 	// A change of delay lies at the start or the end of a period; there are few, and each step passes one.
 	for range 32 {
 		delay, until := s.delayAt(t)
 		if delay > 0 {
-			if next := t.Truncate(delay).Add(delay); until.IsZero() || next.Before(until) {
+			shift := phase % delay
+			if next := t.Add(-shift).Truncate(delay).Add(delay + shift); until.IsZero() || next.Before(until) {
 				return next, true
 			}
 		}
@@ -252,16 +261,16 @@ func (s *schedule) nextDelay(t time.Time) (time.Time, bool) {
 			break
 		}
 		if later, _ := s.delayAt(until); later > 0 {
-			return until, true
+			return until.Add(phase % later), true
 		}
 		t = until
 	}
-	return t.Add(maxDelay), false
+	return t.Add(MaxDelay), false
 }
 
 // delayAt is the delay at t, the shortest of the flexible ones that hold or else the item's own, and until when that
 // is so; zero for always.
-func (s *schedule) delayAt(t time.Time) (delay time.Duration, until time.Time) {
+func (s *Schedule) delayAt(t time.Time) (delay time.Duration, until time.Time) {
 	inside := false
 	for _, f := range s.flexible {
 		edge := f.starts(t)
