@@ -77,14 +77,12 @@ func (s *Sniffer) Report() Report {
 	commands := map[reqstat.Command]*reqstat.Statistics{}
 	shapes := map[string]*reqstat.ShapeStatistics{}
 	for _, i := range s.stats.Instances() {
-		for k, v := range i.Commands {
-			add(commands, k, v)
-		}
+		i.Commands(func(k reqstat.Command, v *reqstat.Statistics) { add(commands, k, v) })
 		for _, v := range i.Shapes {
 			merge(shapes, v)
 		}
 		if i.Monitoring.Requests > 0 {
-			r.Monitoring = append(r.Monitoring, commandReport(reqstat.Command{Namespace: "admin", Name: "hello"}, &i.Monitoring))
+			r.Monitoring = append(r.Monitoring, commandReport(reqstat.Command{Database: "admin", Name: "hello"}, &i.Monitoring))
 		}
 	}
 	for k, v := range commands {
@@ -124,7 +122,7 @@ func merge(into map[string]*reqstat.ShapeStatistics, v *reqstat.ShapeStatistics)
 
 func commandReport(k reqstat.Command, v *reqstat.Statistics) CommandReport {
 	return CommandReport{
-		Namespace: k.Namespace, Command: k.Name, Requests: v.Requests, Errors: v.Errors, Unacknowledged: v.Unacknowledged,
+		Namespace: k.Namespace(), Command: k.Name, Requests: v.Requests, Errors: v.Errors, Unacknowledged: v.Unacknowledged,
 		RequestBytes: v.RequestBytes, ReplyBytes: v.ReplyBytes,
 	}
 }

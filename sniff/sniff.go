@@ -55,7 +55,8 @@ type Sniffer struct {
 
 // New returns a sniffer that has seen nothing yet.
 func New(o Options) (*Sniffer, error) {
-	s := &Sniffer{finder: shape.NewFinder(o.Shapes, rand.Uint64()), stats: reqstat.New()}
+	finder := shape.NewFinder(o.Shapes, rand.Uint64())
+	s := &Sniffer{finder: finder, stats: reqstat.New(finder.Other())}
 	pairer, err := pair.New(s.finder, s.stats)
 	if err != nil {
 		return nil, err

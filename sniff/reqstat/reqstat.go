@@ -1,15 +1,15 @@
 // Package reqstat keeps request statistics: per shape, per command and namespace, per client, for one instance each.
 //
-// A table gathers until it is drained; a live view drains it each second, a report once at its end. It holds a bounded number of shapes and
-// clients; what finds no room is counted under "other".
+// A table gathers until it is drained; a live view drains it each second, a report reads it once at its end. It holds a bounded number of
+// instances, shapes, commands and clients; what finds no room is counted under "other".
 package reqstat
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"tidemark/sniff/flow"
-	"tidemark/sniff/pair"
 	"tidemark/sniff/shape"
 	"tidemark/wire/sketch"
 )
@@ -20,8 +20,11 @@ type ErrorCode struct {
 	Count uint64
 }
 
-// maxErrorCodes bounds the different codes per shape; others count under code -1.
+// maxErrorCodes bounds the different codes per shape; others count under OtherCode.
 const maxErrorCodes = 32
+
+// OtherCode stands for the error numbers that found no room of their own.
+const OtherCode = -1
 
 // Statistics are the totals of one thing over one interval.
 type Statistics struct {
@@ -32,6 +35,15 @@ type Statistics struct {
 	RequestBytes, ReplyBytes uint64
 	// Documents returned or changed, as far as the replies say it.
 	Documents uint64
+}
+
+// entry is the statistics of a command or a client. It stays in place while it is in use, so that connections and shapes may point to it.
+type entry struct {
+	Statistics
+	instance *Instance
+	// idle counts the drains since something was counted; a dead entry is in no table any more.
+	idle int
+	dead bool
 }
 
 // ShapeStatistics are those of one shape.
@@ -45,12 +57,25 @@ type ShapeStatistics struct {
 	// FurtherRequests are getMores that went on with the shape's cursors; FurtherNanos and FurtherBytes are their own time and bytes,
 	// which the totals include.
 	FurtherRequests, FurtherNanos, FurtherBytes uint64
-	// touched is set when something was counted since the last drain.
-	touched bool
+
+	instance *Instance
+	command  *entry // that of the shape's command
+	touched  bool   // since the last drain
+	// load is the time spent, of which each drain takes a part away; it is as of drain number at.
+	load float64
+	at   uint64
 }
 
-// Command names a command on a namespace.
-type Command struct{ Namespace, Name string }
+// Command names a command on a collection; Collection is empty where it has none.
+type Command struct{ Database, Collection, Name string }
+
+// Namespace returns "database.collection", or the bare database.
+func (c Command) Namespace() string {
+	if c.Collection == "" {
+		return c.Database
+	}
+	return c.Database + "." + c.Collection
+}
 
 // Client names a client: application and address.
 type Client struct {
@@ -64,33 +89,44 @@ type Instance struct {
 	// Total counts every request that is load.
 	Total Statistics
 	// Latency is the distribution over all of them.
-	Latency  sketch.Sketch
-	Shapes   map[*shape.Shape]*ShapeStatistics
-	Commands map[Command]*Statistics
-	Clients  map[Client]*Statistics
+	Latency sketch.Sketch
+	Shapes  map[*shape.Shape]*ShapeStatistics
 	// Monitoring are hello and heartbeats, Cluster what members send each other, Waiting the waits of tailable cursors.
 	Monitoring, Cluster, Waiting Statistics
 
-	last *ShapeStatistics
+	commands map[Command]*entry
+	clients  map[Client]*entry
+	touched  []*ShapeStatistics
+	other    *shape.Shape
+	drains   uint64
 }
 
 const (
 	maxInstances = 256
 	maxCommands  = 10_000
 	maxClients   = 5_000
-	otherName    = "other"
+	// maxIdle is after how many drains without a request a command or client is forgotten.
+	maxIdle = 600
+	// loadKept is the part of a shape's load that a drain keeps: after a hundred seconds a third is left.
+	loadKept = 0.99
 )
+
+// OtherName stands for the commands and clients that found no room of their own.
+const OtherName = "other"
 
 // Table keeps the statistics of all instances. It belongs to one goroutine.
 type Table struct {
 	instances map[flow.Endpoint]*Instance
 	last      *Instance
+	other     *shape.Shape
 	// Overflow counts requests of instances that found no room.
 	Overflow uint64
 }
 
-// New returns an empty table.
-func New() *Table { return &Table{instances: map[flow.Endpoint]*Instance{}} }
+// New returns an empty table; other is the shape under which forgotten ones count.
+func New(other *shape.Shape) *Table {
+	return &Table{instances: map[flow.Endpoint]*Instance{}, other: other}
+}
 
 // Instances returns all instances, sorted by address and port.
 func (t *Table) Instances() []*Instance {
@@ -107,225 +143,103 @@ func (t *Table) Instances() []*Instance {
 	return out
 }
 
-func (t *Table) instance(server flow.Endpoint) *Instance {
-	if t.last != nil && t.last.Server == server {
+// Touched are the shapes for which something was counted since the last drain. The slice is valid until the next one.
+func (i *Instance) Touched() []*ShapeStatistics { return i.touched }
+
+// Commands calls fn for every command that was met.
+func (i *Instance) Commands(fn func(Command, *Statistics)) {
+	for k, e := range i.commands {
+		fn(k, &e.Statistics)
+	}
+}
+
+// Clients calls fn for every client that was met.
+func (i *Instance) Clients(fn func(Client, *Statistics)) {
+	for k, e := range i.clients {
+		fn(k, &e.Statistics)
+	}
+}
+
+// Drain hands every instance to fn and empties it for the next interval.
+func (t *Table) Drain(fn func(*Instance)) {
+	for _, i := range t.Instances() {
+		fn(i)
+		i.drain()
+	}
+}
+
+func (i *Instance) drain() {
+	i.drains++
+	for _, s := range i.touched {
+		s.load = s.load*math.Pow(loadKept, float64(i.drains-s.at)) + float64(s.TimeNanos)
+		s.at = i.drains
+		*s = ShapeStatistics{Shape: s.Shape, instance: i, command: s.command, load: s.load, at: s.at, Codes: s.Codes[:0]}
+	}
+	i.touched = i.touched[:0]
+	i.Total, i.Monitoring, i.Cluster, i.Waiting = Statistics{}, Statistics{}, Statistics{}, Statistics{}
+	i.Latency.Reset()
+	drainEntries(i.commands)
+	drainEntries(i.clients)
+}
+
+// drainEntries empties the entries and forgets those that were idle for long.
+func drainEntries[K comparable](m map[K]*entry) {
+	for k, e := range m {
+		if e.Statistics != (Statistics{}) {
+			e.Statistics, e.idle = Statistics{}, 0
+			continue
+		}
+		if e.idle++; e.idle > maxIdle {
+			e.dead = true
+			delete(m, k)
+		}
+	}
+}
+
+// Evict takes the shapes with the least load out of the tables until at most keep are left, and returns them. Call it after a drain.
+func (t *Table) Evict(keep int) []*shape.Shape {
+	loads := map[*shape.Shape]float64{}
+	for _, i := range t.instances {
+		for s, st := range i.Shapes {
+			if s != t.other {
+				loads[s] += st.load * math.Pow(loadKept, float64(i.drains-st.at))
+			}
+		}
+	}
+	if len(loads) <= keep {
+		return nil
+	}
+	all := make([]*shape.Shape, 0, len(loads))
+	for s := range loads {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *shape.Shape) int {
+		return cmp.Or(cmp.Compare(loads[a], loads[b]), cmp.Compare(a.Fingerprint, b.Fingerprint))
+	})
+	all = all[:len(all)-keep]
+	for _, s := range all {
+		for _, i := range t.instances {
+			delete(i.Shapes, s)
+		}
+		s.Counted = nil
+	}
+	return all
+}
+
+func (t *Table) instance(server *flow.Endpoint) *Instance {
+	if t.last != nil && t.last.Server == *server {
 		return t.last
 	}
-	i := t.instances[server]
+	i := t.instances[*server]
 	if i == nil {
 		if len(t.instances) >= maxInstances {
 			return nil
 		}
 		i = &Instance{
-			Server: server, Shapes: map[*shape.Shape]*ShapeStatistics{}, Commands: map[Command]*Statistics{}, Clients: map[Client]*Statistics{},
+			Server: *server, Shapes: map[*shape.Shape]*ShapeStatistics{}, commands: map[Command]*entry{}, clients: map[Client]*entry{}, other: t.other,
 		}
-		t.instances[server] = i
+		t.instances[*server] = i
 	}
 	t.last = i
 	return i
-}
-
-// of returns the statistics of a shape.
-func (i *Instance) of(s *shape.Shape) *ShapeStatistics {
-	if i.last != nil && i.last.Shape == s {
-		return i.last
-	}
-	st := i.Shapes[s]
-	if st == nil {
-		st = &ShapeStatistics{Shape: s}
-		i.Shapes[s] = st
-	}
-	st.touched = true
-	i.last = st
-	return st
-}
-
-// entry returns the entry of a bounded table; when it is full, that of other.
-func entry[K comparable](m map[K]*Statistics, key, other K, limit int) *Statistics {
-	if s := m[key]; s != nil {
-		return s
-	}
-	if len(m) >= limit {
-		key = other
-		if s := m[key]; s != nil {
-			return s
-		}
-	}
-	s := &Statistics{}
-	m[key] = s
-	return s
-}
-
-func (i *Instance) command(r *pair.Request) *Statistics {
-	namespace := r.Database
-	if r.Collection != "" {
-		namespace = r.Database + "." + r.Collection
-	}
-	return entry(i.Commands, Command{namespace, r.Command}, Command{"", otherName}, maxCommands)
-}
-
-func (i *Instance) client(r *pair.Request) *Statistics {
-	return entry(i.Clients, Client{r.Application, flow.Endpoint{Address: r.Client.Address}}, Client{Application: otherName}, maxClients)
-}
-
-// Request implements pair.Sink.
-func (t *Table) Request(r *pair.Request) {
-	i := t.instance(r.Server)
-	if i == nil {
-		t.Overflow++
-		return
-	}
-	switch {
-	case r.Monitoring:
-		i.Monitoring.request(r, uint64(r.Bytes))
-		return
-	case r.Cluster:
-		i.Cluster.request(r, uint64(r.Bytes))
-		return
-	case r.Waits:
-		i.Waiting.request(r, uint64(r.Bytes))
-	}
-	i.command(r).request(r, uint64(r.Bytes))
-	i.client(r).request(r, uint64(r.Bytes))
-	i.Total.request(r, uint64(r.Bytes))
-	total := count(r.Statements)
-	for _, s := range r.Statements {
-		st := i.of(s.Shape)
-		st.touched = true
-		st.Requests += uint64(s.Count)
-		st.RequestBytes += share(uint64(r.Bytes), s.Count, total)
-		if r.Unacknowledged {
-			st.Unacknowledged += uint64(s.Count)
-		}
-		if r.Command == "getMore" {
-			st.FurtherRequests++
-		}
-	}
-}
-
-func (s *Statistics) request(r *pair.Request, bytes uint64) {
-	s.Requests++
-	s.RequestBytes += bytes
-	if r.Unacknowledged {
-		s.Unacknowledged++
-	}
-}
-
-// Reply implements pair.Sink.
-func (t *Table) Reply(r *pair.Request, reply *pair.Reply) {
-	i := t.instance(r.Server)
-	if i == nil {
-		return
-	}
-	latency := uint64(reply.LatencyNanos)
-	if r.Waits || reply.Further {
-		latency = 0
-	}
-	switch {
-	case r.Monitoring:
-		i.Monitoring.reply(reply, 0)
-		return
-	case r.Cluster:
-		i.Cluster.reply(reply, latency)
-		return
-	case r.Waits:
-		i.Waiting.reply(reply, uint64(reply.LatencyNanos))
-	}
-	i.command(r).reply(reply, latency)
-	i.client(r).reply(reply, latency)
-	i.Total.reply(reply, latency)
-	timed := !r.Waits && !reply.Further
-	if timed {
-		i.Latency.Add(reply.LatencyNanos)
-	}
-	total := count(r.Statements)
-	for _, s := range r.Statements {
-		i.of(s.Shape).reply(r, reply, s.Count, total, timed)
-	}
-}
-
-func (s *Statistics) reply(reply *pair.Reply, latency uint64) {
-	if !reply.Further {
-		s.Replies++
-	}
-	s.ReplyBytes += uint64(reply.Bytes)
-	s.TimeNanos += latency
-	if reply.Failed {
-		s.Errors++
-	}
-	if reply.Documents > 0 {
-		s.Documents += uint64(reply.Documents)
-	}
-}
-
-// reply counts a reply for one of the statements of its request; time and bytes are shared by their number.
-func (st *ShapeStatistics) reply(r *pair.Request, reply *pair.Reply, n, total int, timed bool) {
-	st.touched = true
-	if !reply.Further {
-		st.Replies++
-	}
-	bytes := share(uint64(reply.Bytes), n, total)
-	st.ReplyBytes += bytes
-	if timed {
-		nanos := share(uint64(reply.LatencyNanos), n, total)
-		st.TimeNanos += nanos
-		st.Latency.Add(reply.LatencyNanos)
-		if r.Command == "getMore" {
-			st.FurtherNanos += nanos
-			st.FurtherBytes += bytes
-		}
-	}
-	if reply.Failed {
-		st.Errors++
-		st.code(reply.Code)
-	}
-	if reply.Documents > 0 {
-		st.Documents += share(uint64(reply.Documents), n, total)
-	}
-}
-
-// code counts an error number.
-func (st *ShapeStatistics) code(code int32) {
-	for i := range st.Codes {
-		if st.Codes[i].Code == code {
-			st.Codes[i].Count++
-			return
-		}
-	}
-	if len(st.Codes) >= maxErrorCodes {
-		code = -1
-		if st.Codes[len(st.Codes)-1].Code == code {
-			st.Codes[len(st.Codes)-1].Count++
-			return
-		}
-	}
-	st.Codes = append(st.Codes, ErrorCode{Code: code, Count: 1})
-}
-
-func count(statements []shape.Statement) int {
-	n := 0
-	for _, s := range statements {
-		n += s.Count
-	}
-	return n
-}
-
-// share divides an amount among statements by their number.
-func share(amount uint64, n, total int) uint64 {
-	if n == total || total == 0 {
-		return amount
-	}
-	return amount * uint64(n) / uint64(total)
-}
-
-// Add adds o's totals.
-func (s *Statistics) Add(o *Statistics) {
-	s.Requests += o.Requests
-	s.Errors += o.Errors
-	s.Unacknowledged += o.Unacknowledged
-	s.Replies += o.Replies
-	s.TimeNanos += o.TimeNanos
-	s.RequestBytes += o.RequestBytes
-	s.ReplyBytes += o.ReplyBytes
-	s.Documents += o.Documents
 }
