@@ -1,29 +1,42 @@
-#!/usr/bin/env bash
-# Runs the browser tests against a real server and agent on free ports, with an empty data folder. TIDEMARK_BIN names the binary.
+#!/bin/bash
+# Runs the browser test twice: against the fake server, and against the real binary (TIDEMARK_BIN, default
+# bin/tidemark) in an empty data folder on ports of its own.
 set -euo pipefail
 cd "$(dirname "$0")"
-bin=${TIDEMARK_BIN:-../../bin/tidemark}
-dir=$(mktemp -d)
-"$bin" up --data "$dir/data" --http 127.0.0.1:0 --trapper 127.0.0.1:0 >"$dir/out" 2>"$dir/log" &
-server=$!
-cleanup() {
-  status=$?
-  kill "$server" 2>/dev/null || true
-  wait "$server" 2>/dev/null || true
-  if [ "$status" -ne 0 ]; then
-    echo "the server's log ends with:"
-    tail -n 40 "$dir/log"
+
+bin=$(realpath "${TIDEMARK_BIN:-../../bin/tidemark}")
+[ -x "$bin" ] || { echo "run.sh: there is no binary at $bin; run make build" >&2; exit 1; }
+[ -f ../../web/dist/index.html ] || { echo "run.sh: the page was not built; run make build" >&2; exit 1; }
+
+data=$(mktemp -d)
+server=
+finish() {
+  if [ -n "$server" ]; then
+    kill "$server" 2>/dev/null || true
+    wait "$server" 2>/dev/null || true
   fi
-  rm -rf "$dir"
+  rm -rf "$data"
 }
-trap cleanup EXIT
-for _ in $(seq 1 300); do
-  grep -q "Tidemark is at" "$dir/out" && break
-  kill -0 "$server" || exit 1
-  sleep 0.1
+trap finish EXIT
+
+# Two free ports, as the system gives them.
+read -r http trapper < <(node -e '
+  const { createServer } = require("node:net");
+  const free = () => new Promise((done) => { const s = createServer().listen(0, "127.0.0.1", () => { const { port } = s.address(); s.close(() => done(port)); }); });
+  Promise.all([free(), free()]).then((ports) => console.log(...ports));
+')
+
+env -u TIDEMARK_URL node --test page.test.mjs
+
+"$bin" up --data "$data/data" --http "127.0.0.1:$http" --trapper "127.0.0.1:$trapper" >"$data/log" 2>&1 &
+server=$!
+for _ in $(seq 120); do
+  curl -fsS "http://127.0.0.1:$http/-/ready" >/dev/null 2>&1 && break
+  kill -0 "$server" 2>/dev/null || { echo "run.sh: the server ended:" >&2; cat "$data/log" >&2; exit 1; }
+  sleep 0.5
 done
-line=$(head -n 1 "$dir/out")
-url=$(sed -n 's#.*at \(http://[0-9.:]*\).*#\1#p' <<<"$line")
-trapper=$(sed -n 's#.*senders: \([0-9.:]*\).*#\1#p' <<<"$line")
-echo "testing the page at $url"
-TIDEMARK_URL=$url TIDEMARK_TRAPPER=$trapper npm test --silent
+TIDEMARK_URL="http://127.0.0.1:$http" TIDEMARK_TRAPPER="127.0.0.1:$trapper" node --test page.test.mjs || {
+  echo "run.sh: the server's log ends with:" >&2
+  tail -20 "$data/log" >&2
+  exit 1
+}
