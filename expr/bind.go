@@ -19,7 +19,9 @@ type Func struct {
 	match  *matcher
 	// predict holds the parameters of forecast and timeleft.
 	predict *prediction
-	// number is the percentage of percentile, the strictness of monoinc, monodec and nodata, the mode of changecount.
+	// season is the season of a baseline: h, d, w, M or y.
+	season byte
+	// number is the number of seasons of a baseline, the percentage of percentile, the strictness of monoinc, monodec and nodata, the mode of changecount.
 	number float64
 }
 
@@ -39,21 +41,45 @@ func (p *parser) bind(f *Func, params []parameter) error {
 			return nil
 		}
 	}
-	trends := f.Kind == kindTrend || f.Kind == kindForeach || f.Kind == kindOfArrays
 	if len(params) > 0 && params[0].text != "" {
-		w, problem := parseWindow(params[0].text, trends)
+		w, problem := parseWindow(params[0].text, f.Kind.isTrend())
 		if problem != "" {
 			return p.fail(params[0].at, "%s, found %q", problem, params[0].text)
 		}
 		f.Window = w
 	}
-	if trends {
-		return nil
+	if f.Kind.isTrend() {
+		return p.bindTrend(f, params)
 	}
 	if err := p.needWindow(f, params); err != nil {
 		return err
 	}
 	return p.bindRest(f, params)
+}
+
+// bindTrend checks the period of a function of trends, and the seasons of a baseline.
+func (p *parser) bindTrend(f *Func, params []parameter) error {
+	w := &f.Window
+	if w.Span < time.Hour || w.Span%time.Hour != 0 || !w.Shifted() || !w.hourly() {
+		return p.fail(params[0].at, "expected whole hours or more that end at the start of an hour, such as 1h:now/h, found %q", params[0].text)
+	}
+	if f.Kind != kindBaselineDev && f.Kind != kindBaselineWma {
+		return nil
+	}
+	season := params[1]
+	if len(season.text) != 1 || strings.IndexByte("hdwMy", season.text[0]) < 0 {
+		return p.fail(season.at, "expected one of the seasons h d w M y as third argument of %s, found %q", f.name, season.text)
+	}
+	if unitLength(season.text[0]) < w.Span {
+		return p.fail(season.at, "expected a season that is not shorter than the period, found %q", season.text)
+	}
+	f.season = season.text[0]
+	n, err := strconv.Atoi(params[2].text)
+	if err != nil || n < 1 || n > maxSeasons {
+		return p.fail(params[2].at, "expected 1 to %d seasons, found %q", maxSeasons, params[2].text)
+	}
+	f.number = float64(n)
+	return nil
 }
 
 // needWindow checks that functions over a period have one, and that the others have the form they can use.
@@ -71,6 +97,11 @@ func (p *parser) needWindow(f *Func, params []parameter) error {
 		}
 	case kindChange:
 		w.Count = 2
+	case kindExistsForeach:
+	case kindLastForeach:
+		if w.Count == 0 && w.Span == 0 {
+			w.Count = 1
+		}
 	case kindNodata, kindFuzzytime:
 		if w.Span == 0 || w.Shifted() {
 			return p.fail(params[0].at, "expected a number of seconds as second argument of %s, found %q", f.name, params[0].text)
@@ -94,14 +125,24 @@ func (p *parser) bindRest(f *Func, params []parameter) error {
 	switch f.Kind {
 	case kindForecast, kindTimeleft:
 		return p.bindPrediction(f, params)
-	case kindCount, kindFind, kindCountUnique:
+	case kindCount, kindFind, kindCountUnique, kindCountForeach:
 		return p.bindMatch(f, rest(1), rest(2))
 	case kindLogEventID, kindLogSource:
 		if rest(1).text == "" {
 			return nil
 		}
 		return p.bindMatch(f, parameter{text: "regexp", at: rest(1).at}, rest(1))
-	case kindPercentile:
+	case kindBucketRateForeach:
+		if rest(1).text == "" {
+			f.number = 1
+			return nil
+		}
+		n, err := strconv.Atoi(rest(1).text)
+		if err != nil || n < 1 || n > MaxArguments {
+			return p.fail(rest(1).at, "expected the number of a parameter of the item key, found %q", rest(1).text)
+		}
+		f.number = float64(n)
+	case kindPercentile, kindBucketPercentile:
 		v, err := strconv.ParseFloat(rest(1).text, 64)
 		if err != nil || !(v >= 0 && v <= 100) {
 			return p.fail(rest(1).at, "expected a percentage from 0 to 100, found %q", rest(1).text)
@@ -151,7 +192,12 @@ func (p *parser) bindMatch(f *Func, operator, pattern parameter) error {
 }
 
 // Timer reports whether the function's value may change without a new value of its item.
-func (f *Func) Timer() bool { return f.Kind == kindNodata || f.Kind == kindFuzzytime }
+func (f *Func) Timer() bool {
+	return f.Kind == kindNodata || f.Kind == kindFuzzytime || f.Kind.isTrend()
+}
+
+// Many reports whether the function reads many items: those that Item.Many holds.
+func (f *Func) Many() bool { return f.Kind.isForeach() }
 
 // NewestOnly reports whether the function asks for nothing but the newest value at the moment of evaluation.
 func (f *Func) NewestOnly() bool {
@@ -160,8 +206,11 @@ func (f *Func) NewestOnly() bool {
 
 // Need returns how many values, or how far back, the function reads its item; a value cache keeps that much.
 func (f *Func) Need() (span time.Duration, count int) {
+	if f.Kind.isTrend() {
+		return 0, 1
+	}
 	switch f.Kind {
-	case kindNodata, kindFuzzytime:
+	case kindNodata, kindFuzzytime, kindExistsForeach:
 		return 0, 1
 	}
 	if f.Window.Span != 0 {

@@ -19,7 +19,20 @@ func (m *Machine) call(k Kind, args []operand) operand {
 			return args[i]
 		}
 	}
+	if len(args) > 0 && (args[0].kind == isList || k == kindHistogramQuantile) {
+		return m.callList(k, args)
+	}
+	for i := range args {
+		if args[i].kind == isList {
+			m.fail(FailArgument, -1)
+			return operand{}
+		}
+	}
 	switch {
+	case k >= kindCount && k < kindDate:
+		// They take lists only.
+		m.fail(FailArgument, -1)
+		return operand{}
 	case k >= kindASCII:
 		return m.callText(k, args)
 	case k == kindIn:

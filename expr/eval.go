@@ -18,7 +18,7 @@ func equal(a, b float64) bool { return a == b || math.Abs(a-b) <= epsilon }
 // FailCode says why an evaluation has no result.
 type FailCode uint8
 
-// The reasons. The ones of FailUnsupported to FailStart make one operand unknown, which "1 or" and "0 and" absorb; the others
+// The reasons. The ones of FailUnsupported to FailStart, and FailTrends, make one operand unknown, which "1 or" and "0 and" absorb; the others
 // end the whole evaluation.
 const (
 	FailNone FailCode = iota
@@ -34,6 +34,7 @@ const (
 	FailDivision
 	FailNumber
 	FailArgument
+	FailTrends
 )
 
 func (c FailCode) text() string {
@@ -56,6 +57,8 @@ func (c FailCode) text() string {
 		return "division by zero"
 	case FailNumber:
 		return "expected a number, found a text that is none"
+	case FailTrends:
+		return "there are no trends here"
 	case FailArgument:
 		return "a function got a value outside of what it is defined for"
 	}
@@ -90,6 +93,10 @@ type Item struct {
 	// NewestAt is the time of the newest value that came in; Since is from when on values would have been seen. Unix
 	// nanoseconds; they decide nodata without a look into the history.
 	NewestAt, Since int64
+	// Key is needed for bucket functions only.
+	Key string
+	// Many are the items that the reference of a function of many items stands for. The fields above have no meaning then.
+	Many []Item
 }
 
 // Row is a value that came in just now. Functions of the newest value at its time need not look it up.
@@ -147,7 +154,14 @@ type Values interface {
 	Read(ctx context.Context, item model.ItemID, r Range, dst *model.Columns) error
 }
 
-// operand is a value on the stack: a number, a text, or unknown.
+// Trends finds hourly trends.
+type Trends interface {
+	// Hours appends the trends of a numeric item whose hours begin in a range to dst, in rising order, and tells the type of
+	// their payloads.
+	Hours(ctx context.Context, item model.ItemID, r model.TimeRange, dst []model.Trend) ([]model.Trend, model.ValueType, error)
+}
+
+// operand is a value on the stack: a number, a text, a list, or unknown. The list is m.lists[number].
 type operand struct {
 	number float64
 	text   []byte
@@ -161,12 +175,15 @@ const (
 	isNumber operandKind = iota
 	isText
 	isUnknown
+	isList
 )
 
 // Machine evaluates programs. It keeps its stack and scratch memory between evaluations and serves one goroutine.
 type Machine struct {
 	// Values finds the values. It may be nil for programs without functions of items.
 	Values Values
+	// Trends finds trends. It may be nil: functions of trends are unknown then.
+	Trends Trends
 	// Zone is the time zone of date functions and calendar shifts; nil is the local one.
 	Zone *time.Location
 	// ValuesRead counts values that functions went through one by one, as a measure of what evaluations cost.
@@ -182,6 +199,10 @@ type Machine struct {
 	columns model.Columns
 	floats  []float64
 	buf     []byte
+	// lists are the results of functions of many items, listed how many are in use.
+	lists  [][]element
+	listed int
+	trends []model.Trend
 }
 
 // Evaluate runs a program. items[i] belongs to the expression's Refs[i].
@@ -196,6 +217,7 @@ func (m *Machine) Evaluate(ctx context.Context, p *Program, items []Item, moment
 		m.Zone = time.Local
 	}
 	m.items, m.moment, m.failed, m.texts = items, moment, Failure{}, m.texts[:0]
+	m.listed = 0
 	top := m.run(ctx, p)
 	m.items = nil
 	if m.failed.Code != FailNone {
@@ -204,6 +226,8 @@ func (m *Machine) Evaluate(ctx context.Context, p *Program, items []Item, moment
 	switch top.kind {
 	case isUnknown:
 		return Result{Failure: top.cause}
+	case isList:
+		return Result{Failure: Failure{Code: FailArgument, Func: -1}}
 	case isText:
 		v, ok := parseNumber(string(top.text))
 		return Result{Value: v, Text: top.text, IsText: !ok}
@@ -272,6 +296,10 @@ func (m *Machine) fail(c FailCode, fn int16) {
 
 // numeric returns an operand as a number; a text that is no number ends the evaluation.
 func (m *Machine) numeric(o *operand) float64 {
+	if o.kind == isList {
+		m.fail(FailArgument, -1)
+		return 0
+	}
 	if o.kind != isText {
 		return o.number
 	}

@@ -68,6 +68,16 @@ var (
 
 // Parse parses and compiles an expression. The strings of the result are parts of text. The error is a *SyntaxError.
 func Parse(text string) (*Expression, error) {
+	e, err := ParseFormula(text)
+	if err == nil && e.Program.many {
+		e.Program.breakBecause("functions of many items (_foreach) are not evaluated in triggers")
+	}
+	return e, err
+}
+
+// ParseFormula is Parse for calculated items, which may also use functions of many items (_foreach). The reference of such a
+// function is a pattern: see ParseQuery.
+func ParseFormula(text string) (*Expression, error) {
 	if len(text) > MaxBytes {
 		return nil, &SyntaxError{Column: MaxBytes + 1, Text: fmt.Sprintf("expected at most %d bytes, the expression has %d", MaxBytes, len(text))}
 	}

@@ -38,9 +38,28 @@ const (
 	kindLogEventID
 	kindLogSeverity
 	kindLogSource
-	kindTrend    // trendavg, baselinedev and so on: hourly trends
-	kindForeach  // many items at once
-	kindOfArrays // functions of foreach results
+	// Functions of hourly trends.
+	kindTrendAvg
+	kindTrendCount
+	kindTrendMax
+	kindTrendMin
+	kindTrendSum
+	kindTrendStl
+	kindBaselineDev
+	kindBaselineWma
+	// Functions of many items at once, whose result is a list.
+	kindAvgForeach
+	kindBucketRateForeach
+	kindCountForeach
+	kindExistsForeach
+	kindLastForeach
+	kindMaxForeach
+	kindMinForeach
+	kindSumForeach
+	kindBucketPercentile
+	// Functions of lists only.
+	kindItemCount
+	kindHistogramQuantile
 	kindDate
 	kindDayOfMonth
 	kindDayOfWeek
@@ -134,6 +153,15 @@ func plain(k Kind, minimum, maximum uint8) function {
 	return function{k, none, arity{minimum, maximum}}
 }
 
+// statistics is a function of an item's values, or of a list of values.
+func statistics(k Kind) function { return function{k, arity{2, 2}, arity{1, 1}} }
+
+// isTrend reports whether a function reads hourly trends.
+func (k Kind) isTrend() bool { return k >= kindTrendAvg && k <= kindBaselineWma }
+
+// isForeach reports whether a function reads many items.
+func (k Kind) isForeach() bool { return k >= kindAvgForeach && k <= kindBucketPercentile }
+
 // functions are all functions of Zabbix 6.0. Aggregates exist in both forms.
 var functions = map[string]function{
 	"last": history(kindLast, 1, 2), "first": history(kindFirst, 2, 2),
@@ -144,22 +172,23 @@ var functions = map[string]function{
 	"count": {kindCount, arity{2, 4}, arity{1, 3}}, "countunique": history(kindCountUnique, 2, 4),
 	"find": history(kindFind, 1, 4), "change": history(kindChange, 1, 1), "changecount": history(kindChangeCount, 2, 3),
 	"nodata": history(kindNodata, 2, 3), "fuzzytime": history(kindFuzzytime, 2, 2), "percentile": history(kindPercentile, 3, 3),
-	"stddevpop": history(kindStddevPop, 2, 2), "stddevsamp": history(kindStddevSamp, 2, 2), "varpop": history(kindVarPop, 2, 2),
-	"varsamp": history(kindVarSamp, 2, 2), "sumofsquares": history(kindSumOfSquares, 2, 2), "mad": history(kindMad, 2, 2),
-	"kurtosis": history(kindKurtosis, 2, 2), "skewness": history(kindSkewness, 2, 2),
+	"stddevpop": statistics(kindStddevPop), "stddevsamp": statistics(kindStddevSamp), "varpop": statistics(kindVarPop),
+	"varsamp": statistics(kindVarSamp), "sumofsquares": statistics(kindSumOfSquares), "mad": statistics(kindMad),
+	"kurtosis": statistics(kindKurtosis), "skewness": statistics(kindSkewness),
 	"monoinc": history(kindMonoInc, 2, 3), "monodec": history(kindMonoDec, 2, 3), "rate": history(kindRate, 2, 2),
 	"forecast": history(kindForecast, 3, 5), "timeleft": history(kindTimeleft, 3, 4),
 	"logeventid": history(kindLogEventID, 1, 3), "logseverity": history(kindLogSeverity, 1, 2), "logsource": history(kindLogSource, 1, 3),
 
-	"trendavg": history(kindTrend, 2, 2), "trendcount": history(kindTrend, 2, 2), "trendmax": history(kindTrend, 2, 2),
-	"trendmin": history(kindTrend, 2, 2), "trendsum": history(kindTrend, 2, 2), "trendstl": history(kindTrend, 4, 7),
-	"baselinedev": history(kindTrend, 4, 4), "baselinewma": history(kindTrend, 4, 4),
+	"trendavg": history(kindTrendAvg, 2, 2), "trendcount": history(kindTrendCount, 2, 2), "trendmax": history(kindTrendMax, 2, 2),
+	"trendmin": history(kindTrendMin, 2, 2), "trendsum": history(kindTrendSum, 2, 2), "trendstl": history(kindTrendStl, 4, 7),
+	"baselinedev": history(kindBaselineDev, 4, 4), "baselinewma": history(kindBaselineWma, 4, 4),
 
-	"avg_foreach": history(kindForeach, 2, 2), "bucket_rate_foreach": history(kindForeach, 2, 3), "count_foreach": history(kindForeach, 2, 4),
-	"exists_foreach": history(kindForeach, 1, 1), "last_foreach": history(kindForeach, 1, 2), "max_foreach": history(kindForeach, 2, 2),
-	"min_foreach": history(kindForeach, 2, 2), "sum_foreach": history(kindForeach, 2, 2),
-	"item_count": plain(kindOfArrays, 1, 1), "bucket_percentile": {kindOfArrays, arity{3, 3}, arity{2, 2}},
-	"histogram_quantile": plain(kindOfArrays, 2, MaxArguments),
+	"avg_foreach": history(kindAvgForeach, 2, 2), "bucket_rate_foreach": history(kindBucketRateForeach, 2, 3),
+	"count_foreach": history(kindCountForeach, 2, 4), "exists_foreach": history(kindExistsForeach, 1, 1),
+	"last_foreach": history(kindLastForeach, 1, 2), "max_foreach": history(kindMaxForeach, 2, 2),
+	"min_foreach": history(kindMinForeach, 2, 2), "sum_foreach": history(kindSumForeach, 2, 2),
+	"item_count": plain(kindItemCount, 1, 1), "bucket_percentile": history(kindBucketPercentile, 3, 3),
+	"histogram_quantile": plain(kindHistogramQuantile, 2, MaxArguments),
 
 	"date": plain(kindDate, 0, 0), "dayofmonth": plain(kindDayOfMonth, 0, 0), "dayofweek": plain(kindDayOfWeek, 0, 0),
 	"now": plain(kindNow, 0, 0), "time": plain(kindTime, 0, 0),

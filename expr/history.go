@@ -11,6 +11,10 @@ import (
 // history evaluates a function of an item into dst.
 func (m *Machine) history(ctx context.Context, f *Func, index int16, dst *operand) {
 	item := &m.items[f.Ref]
+	if f.Kind.isForeach() {
+		m.foreach(ctx, f, index, item.Many, dst)
+		return
+	}
 	if item.Missing {
 		m.fail(FailMissing, index)
 		return
@@ -59,6 +63,9 @@ func (m *Machine) historyValue(ctx context.Context, f *Func, item *Item) (operan
 		return m.fuzzytime(ctx, f, item)
 	case kindLogEventID, kindLogSeverity, kindLogSource:
 		return m.logPart(ctx, f, item)
+	}
+	if f.Kind.isTrend() {
+		return m.trend(ctx, f, item)
 	}
 	if err := m.read(ctx, item.ID, f.Window.At(m.moment.At, m.Zone)); err != nil {
 		return unknown(readFailure(err))

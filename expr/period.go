@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tidemark/model"
 )
 
 // MaxSpan is the longest period and time shift that a function may ask for.
@@ -20,6 +22,8 @@ type Window struct {
 	Count int
 	// Back moves the end of the period into the past.
 	Back time.Duration
+	// calendar is the period of a function of trends in months or years, which differ in length; its unit is zero for all others.
+	calendar shift
 	// aligned are shifts with calendar units, applied in order instead of Back.
 	aligned []shift
 	// shift tells windows apart that differ only in their time shift.
@@ -65,6 +69,37 @@ func floorSecond(at int64) int64 {
 		rest += int64(time.Second)
 	}
 	return at - rest
+}
+
+// trendRange returns the range of whole hours of a function of trends, back seasons ago.
+func (w *Window) trendRange(at int64, zone *time.Location, season byte, back int) model.TimeRange {
+	end := time.Unix(0, alignedEnd(w.aligned, at, zone)).In(zone)
+	if back > 0 {
+		end = move(end, season, -back)
+	}
+	from := end.Add(-w.Span)
+	switch {
+	case w.calendar.unit != 0:
+		from = move(end, w.calendar.unit, -int(w.calendar.count))
+	case w.Span%(24*time.Hour) == 0:
+		// Days, also those on which summer time begins or ends.
+		from = end.AddDate(0, 0, -int(w.Span/(24*time.Hour)))
+	}
+	return model.TimeRange{From: from.UnixNano(), To: end.UnixNano()}
+}
+
+// hourly reports whether the time shift leads to the start of an hour.
+func (w *Window) hourly() bool {
+	whole := false
+	for _, s := range w.aligned {
+		switch {
+		case s.count == 0:
+			whole = s.unit != 'm'
+		case s.unit == 's' || s.unit == 'm':
+			whole = whole && s.count*int64(unitLength(s.unit))%int64(time.Hour) == 0
+		}
+	}
+	return whole
 }
 
 // Reach returns how far before the moment of evaluation the window may begin, rounded up for calendar units.
@@ -167,6 +202,10 @@ func parseWindow(text string, trends bool) (Window, string) {
 				return w, "expected a period such as 30, 5m, 1h or #5"
 			}
 			w.Span = span
+			if unit := period[len(period)-1]; unit == 'M' || unit == 'y' {
+				n, _ := strconv.Atoi(period[:len(period)-1]) // ParseDuration read it
+				w.calendar = shift{unit: unit, count: int64(n)}
+			}
 		}
 	}
 	if !shifted {

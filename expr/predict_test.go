@@ -27,16 +27,29 @@ func TestPredict_recoversCurves(t *testing.T) {
 		formula, text string
 		want          float64
 	}{
-		{"linear", "forecast(/h/f,1000s,50s)", 310}, {"linear", `forecast(/h/f,1000s,50s,linear,"avg")`, 260}, {"linear", `forecast(/h/f,1000s,50s,,delta)`, 100},
-		{"linear", "forecast(/h/f,1000s,-50s)", 110}, {"linear", "timeleft(/h/f,1000s,310)", 50}, {"linear", "timeleft(/h/f,1000s,0)", math.MaxFloat64},
-		{"falling", "timeleft(/h/f,1000s,0)", 100}, {"falling", "timeleft(/h/f,#20,0,polynomial1)", 100}, {"falling", `forecast(/h/f,1000s,1m,linear,"min")`, 200},
-		{"constant", "timeleft(/h/f,1000s,0)", math.MaxFloat64}, {"constant", "forecast(/h/f,1000s,1h)", 7}, {"constant", "forecast(/h/f,#1,1h,polynomial3)", 7},
-		{"square", "forecast(/h/f,1000s,100s,polynomial2)", square(200)}, {"square", `forecast(/h/f,1000s,100s,"polynomial2","min")`, min(square(100), square(200))},
-		{"square", "timeleft(/h/f,1000s,3,polynomial2)", 60}, {"square", `forecast(/h/f,1000s,-60s,polynomial2,min)`, square(80)},
-		{"cubic", "forecast(/h/f,1000s,20s,polynomial3)", formulas["cubic"](120)}, {"cubic", "forecast(/h/f,1000s,20s,polynomial5)", formulas["cubic"](120)},
-		{"exponential", "forecast(/h/f,1000s,1m,exponential)", 2 * math.Exp(0.03*160)}, {"exponential", "timeleft(/h/f,1000s,1K,exponential)", math.Log(512)/0.03 - 100},
+		{"linear", "forecast(/h/f,1000s,50s)", 310},
+		{"linear", `forecast(/h/f,1000s,50s,linear,"avg")`, 260},
+		{"linear", `forecast(/h/f,1000s,50s,,delta)`, 100},
+		{"linear", "forecast(/h/f,1000s,-50s)", 110},
+		{"linear", "timeleft(/h/f,1000s,310)", 50},
+		{"linear", "timeleft(/h/f,1000s,0)", math.MaxFloat64},
+		{"falling", "timeleft(/h/f,1000s,0)", 100},
+		{"falling", "timeleft(/h/f,#20,0,polynomial1)", 100},
+		{"falling", `forecast(/h/f,1000s,1m,linear,"min")`, 200},
+		{"constant", "timeleft(/h/f,1000s,0)", math.MaxFloat64},
+		{"constant", "forecast(/h/f,1000s,1h)", 7},
+		{"constant", "forecast(/h/f,#1,1h,polynomial3)", 7},
+		{"square", "forecast(/h/f,1000s,100s,polynomial2)", square(200)},
+		{"square", `forecast(/h/f,1000s,100s,"polynomial2","min")`, min(square(100), square(200))},
+		{"square", "timeleft(/h/f,1000s,3,polynomial2)", 60},
+		{"square", `forecast(/h/f,1000s,-60s,polynomial2,min)`, square(80)},
+		{"cubic", "forecast(/h/f,1000s,20s,polynomial3)", formulas["cubic"](120)},
+		{"cubic", "forecast(/h/f,1000s,20s,polynomial5)", formulas["cubic"](120)},
+		{"exponential", "forecast(/h/f,1000s,1m,exponential)", 2 * math.Exp(0.03*160)},
+		{"exponential", "timeleft(/h/f,1000s,1K,exponential)", math.Log(512)/0.03 - 100},
 		{"exponential", "forecast(/h/f,1000s,1m,exponential,avg)", 2 / 0.03 * (math.Exp(4.8) - math.Exp(3)) / 60},
-		{"falling", "forecast(/h/none,1000s,1m)", -1}, {"falling", "timeleft(/h/none,1000s,1)", -1},
+		{"falling", "forecast(/h/none,1000s,1m)", -1},
+		{"falling", "timeleft(/h/none,1000s,1)", -1},
 	} {
 		b := model.NewBatch()
 		for i := int64(1); i <= 60; i++ {

@@ -19,13 +19,17 @@ type Program struct {
 	// broken says why the program cannot be evaluated, though its syntax is right.
 	broken string
 	timer  bool
+	many   bool
 }
 
-// Broken says why the program cannot be evaluated: it names a function that is known but not evaluated, or a macro
+// Broken says why the program cannot be evaluated: it names a function that is known but not evaluated here, or a macro
 // without a value. It is empty for a program that can be evaluated.
 func (p *Program) Broken() string { return p.broken }
 
-// Timer reports whether the result may change without new values: nodata, fuzzytime, date and time functions.
+// Many reports whether the program reads many items at once (_foreach), which only calculated items may.
+func (p *Program) Many() bool { return p.many }
+
+// Timer reports whether the result may change without new values: nodata, fuzzytime, date and time functions, trends.
 func (p *Program) Timer() bool { return p.timer }
 
 // NewestOnly reports whether the program reads nothing but the newest values of its items.
@@ -50,11 +54,11 @@ func (p *Program) noteCall(k Kind) {
 	switch k {
 	case kindNodata, kindFuzzytime, kindDate, kindDayOfMonth, kindDayOfWeek, kindNow, kindTime:
 		p.timer = true
-	case kindTrend:
-		p.breakBecause("functions of trends are not evaluated yet")
-	case kindForeach, kindOfArrays:
-		p.breakBecause("functions of many items (_foreach) are not evaluated in triggers")
+	case kindTrendStl:
+		p.breakBecause("trendstl is not evaluated")
 	}
+	p.timer = p.timer || k.isTrend()
+	p.many = p.many || k.isForeach()
 }
 
 func (p *Program) number(v float64) uint16 {

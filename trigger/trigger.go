@@ -58,6 +58,8 @@ type Options struct {
 	Values Values
 	Events Events
 	Items  Items
+	// Trends may be nil: functions of trends are unknown then.
+	Trends expr.Trends
 	// States are the stored states, and Evaluated the LSN that they belong to.
 	States    []model.TriggerState
 	Evaluated model.LSN
@@ -78,6 +80,7 @@ type Evaluator struct {
 	values Values
 	events Events
 	items  Items
+	trends expr.Trends
 	now    func() time.Time
 	logger *slog.Logger
 	zone   *time.Location
@@ -117,7 +120,7 @@ type Evaluator struct {
 // New returns an evaluator without triggers.
 func New(o Options) *Evaluator {
 	e := &Evaluator{
-		values: o.Values, events: o.Events, items: o.Items, now: o.Now, logger: o.Logger, zone: o.Zone, evaluated: o.Evaluated,
+		values: o.Values, events: o.Events, items: o.Items, trends: o.Trends, now: o.Now, logger: o.Logger, zone: o.Zone, evaluated: o.Evaluated,
 		triggers: make(map[model.TriggerID]*trigger), nodes: make(map[expr.Ref]*node), hosts: make(map[string]*hostNodes),
 		states:     make(map[model.TriggerID]model.TriggerState, len(o.States)),
 		dependents: make(map[model.TriggerID]int), shareSize: shareSize,
@@ -143,7 +146,7 @@ func New(o Options) *Evaluator {
 		count = runtime.GOMAXPROCS(0)
 	}
 	for range count {
-		e.workers = append(e.workers, &worker{machine: expr.Machine{Values: e.values, Zone: e.zone}})
+		e.workers = append(e.workers, &worker{machine: expr.Machine{Values: e.values, Trends: o.Trends, Zone: e.zone}})
 	}
 	e.meter(o.Metrics)
 	return e
@@ -233,7 +236,7 @@ func (e *Evaluator) EvaluateText(ctx context.Context, expression string, at int6
 			defer e.values.Release(item.ID, span, count)
 		}
 	}
-	m := expr.Machine{Values: e.values, Zone: e.zone}
+	m := expr.Machine{Values: e.values, Trends: e.trends, Zone: e.zone}
 	r := m.Evaluate(ctx, parsed.Program, items, expr.Moment{At: at, Now: e.now().UnixNano()})
 	if r.Failure.Code != expr.FailNone {
 		return "", errors.New(parsed.Program.FailureText(r.Failure, parsed.Refs))
