@@ -79,7 +79,7 @@ func newEngine(p parser.Parser, options Options) *promql.Engine {
 		MaxSamples:               options.MaxSamples,
 		Timeout:                  options.Timeout,
 		LookbackDelta:            MaxLookback,
-		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
+		NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
 		EnableAtModifier:         true,
 		EnableNegativeOffset:     true,
 		EnableDelayedNameRemoval: true,
@@ -153,22 +153,27 @@ func (e *Engine) dropCounterHints(result *promql.Result) {
 }
 
 func (e *Engine) prepare(ctx context.Context, r Request) (promql.Query, error) {
-	if len(r.Text) > maxQueryBytes {
-		return nil, &InputError{fmt.Errorf("the query has %d bytes, expected at most %d", len(r.Text), maxQueryBytes)}
-	}
 	if r.Lookback < 0 || r.Lookback > MaxLookback {
 		return nil, &InputError{fmt.Errorf("the look-back of %v is not between 0 and %v", r.Lookback, MaxLookback)}
+	}
+	expr, err := e.ParseExpr(r.Text)
+	if err != nil {
+		return nil, err
+	}
+	if r.Step != 0 {
+		if err := checkSteps(r); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkBounds(expr, r.To.Sub(r.From)); err != nil {
+		return nil, err
 	}
 	source := &Queryable{querier: e.querier, lookback: r.Lookback}
 	options := promql.NewPrometheusQueryOpts(false, MaxLookback, nil)
 	var q promql.Query
-	var err error
 	if r.Step == 0 {
 		q, err = e.engine.NewInstantQuery(ctx, source, options, r.Text, r.At)
 	} else {
-		if err := checkSteps(r); err != nil {
-			return nil, err
-		}
 		q, err = e.engine.NewRangeQuery(ctx, source, options, r.Text, r.From, r.To, r.Step)
 	}
 	if err != nil {
