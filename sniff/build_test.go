@@ -260,3 +260,8 @@ func cursorReply(id int64, batch string, docs int) bson.D {
 func decodeFrame(f wireFrame, s *Sniffer) bool {
 	return packet.Decode(f.link, f.data, f.wire, &s.packet) == packet.TCP
 }
+
+// decoded returns a built frame as a source gives it.
+func decoded(f wireFrame) capture.Frame {
+	return capture.Frame{Data: f.data, WireBytes: f.wire, At: f.at, Link: f.link}
+}

@@ -107,6 +107,17 @@ func (s *parts) cut(keep, resume int) {
 	s.next = keep
 }
 
+// add appends data. An array that has become too small is overwritten before it is given up.
+func (s *parts) add(data []byte) {
+	if len(s.message)+len(data) > cap(s.message) {
+		larger := make([]byte, len(s.message), 2*len(s.message)+len(data))
+		copy(larger, s.message)
+		clear(s.message)
+		s.message = larger
+	}
+	s.message = append(s.message, data...)
+}
+
 // resume returns the offset on the wire at which the message goes on; 0 when that is behind its end.
 func (s *parts) resume(wireBytes int) int {
 	if at := s.next + s.removed; at < wireBytes {
@@ -121,7 +132,7 @@ func (p *Pairer) rest(piece *flow.Piece, c *connection) int {
 	if s == nil {
 		return 0
 	}
-	s.message = append(s.message, piece.Data...)
+	s.add(piece.Data)
 	err := p.decode(s.header, s.message)
 	m := &p.message
 	cut := m.Body == nil && m.BodyAt > 0 || m.Body != nil && bodyCut(m)
@@ -143,7 +154,7 @@ func (p *Pairer) drop(c *connection) {
 	if c.parts == nil {
 		return
 	}
-	clear(c.parts.message)
+	clear(c.parts.message[:cap(c.parts.message)])
 	p.heads -= c.parts.counted
 	c.parts = nil
 }

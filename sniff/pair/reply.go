@@ -57,11 +57,7 @@ func (p *Pairer) reply(piece *flow.Piece, c *connection) {
 }
 
 // wipe overwrites what was unpacked of the message at hand.
-func (p *Pairer) wipe() {
-	if p.message.Compressed {
-		p.inflater.Wipe()
-	}
-}
+func (p *Pairer) wipe() { p.inflater.Wipe() }
 
 // find returns the place of the newest request with an id, or -1.
 func find(pending []*pending, id uint32) int {

@@ -125,6 +125,9 @@ func readUpTo(r io.Reader, out []byte, whole bool) ([]byte, error) {
 
 // Wipe overwrites what was unpacked, so that no values stay in memory.
 func (f *Inflater) Wipe() {
-	clear(f.out[:min(f.used, len(f.out))])
+	if f.used == 0 {
+		return
+	}
+	clear(f.out[:min(f.used, cap(f.out))])
 	f.used = 0
 }
