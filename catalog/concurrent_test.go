@@ -32,9 +32,16 @@ func TestCatalog_concurrent(t *testing.T) {
 		})
 	}
 	wg.Go(func() {
+		var before []model.ItemID
 		for round := range rounds {
-			item := model.Item{ID: model.ItemID(1_000_000 + round), HostID: 9, Key: fmt.Sprintf("c%d", round)}
-			change := Change{Hosts: []HostName{{9, fmt.Sprintf("conf%d", round)}}, Upserts: []model.Item{item}, Deletes: []model.ItemID{item.ID - 1}}
+			// An id of one's own would be given to a declared item as well sooner or later.
+			id, err := c.NextItemID()
+			if err != nil {
+				t.Error(err)
+			}
+			item := model.Item{ID: id, HostID: 9, Key: fmt.Sprintf("c%d", round)}
+			change := Change{Hosts: []HostName{{9, fmt.Sprintf("conf%d", round)}}, Upserts: []model.Item{item}, Deletes: before}
+			before = []model.ItemID{id}
 			if err := c.Apply(t.Context(), change); err != nil {
 				t.Error(err)
 			}
