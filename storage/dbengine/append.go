@@ -51,7 +51,7 @@ func (db *DB) Append(ctx context.Context, b *model.Batch) (model.LSN, error) {
 			if now == 0 {
 				now = db.o.Now()
 			}
-			db.detach(s, lsn, now, true)
+			db.detach(s, lsn, now)
 		}
 	}
 	db.unlockShards(mask)
@@ -118,48 +118,65 @@ func (db *DB) placeRows(a *appending, b *model.Batch, before model.LSN) {
 	limits := db.o.limits
 	now := db.o.Now()
 	oldest := db.oldest(now)
-	var last *series
-	var near *run // that of last
+	var s *series
+	var near *run // that of s
+	var sh *shard
 	for i, id := range b.Items {
 		t := b.Types[i]
 		if t > model.Binary {
 			continue
 		}
-		s := last
 		if s == nil || s.id != id {
 			if s == nil || s.id/shardRun != id/shardRun {
-				near = db.shardOf(id).run(id)
+				sh = db.shardOf(id)
+				near = sh.run(id)
 			}
 			s = near.get(id)
-			last = s
 		}
-		v := value{at: b.At[i], bits: b.Bits[i], valueType: t}
-		if t.InArena() {
-			v.text = b.Bytes(i)
-		}
-		if v.at < oldest[s.class] {
-			b.Flags[i] |= model.Expired
-			a.stats.expired++
+		at := b.At[i]
+		if at > s.newest && s.page.count > 0 && t == s.valueType && at >= oldest[s.class] { // nearly always
+			sh.tick(&s.page, at)
+			s.page.push(t, b.Bits[i])
+			s.newest = at
+			a.rows = append(a.rows, int32(i))
+			if int(s.page.count) >= limits.pageValues/2 && db.full(s) {
+				a.full = append(a.full, s)
+			}
 			continue
 		}
-		flag := db.place(s, &v, before, now)
-		b.Flags[i] |= flag
-		if flag&model.Duplicate != 0 {
-			a.stats.duplicate++
-			continue
-		}
-		b.At[i] = v.at
-		a.stats.count(flag)
-		a.stats.bytes += 16 + len(v.text)
-		a.rows = append(a.rows, int32(i))
-		if s.count == limits.pageValues || (len(s.arena) >= limits.pageBytes && len(v.text) > 0) {
-			a.full = append(a.full, s)
-		}
+		db.placeOther(a, b, i, s, before, now, oldest)
+	}
+	a.stats.stored += len(a.rows)
+	a.stats.bytes += 16 * len(a.rows)
+}
+
+// placeOther is what placeRows does for rows that are not just the next number of their series.
+func (db *DB) placeOther(a *appending, b *model.Batch, i int, s *series, before model.LSN, now int64, oldest *[MaxClasses]int64) {
+	v := value{at: b.At[i], bits: b.Bits[i], valueType: b.Types[i]}
+	if v.valueType.InArena() {
+		v.text = b.Bytes(i)
+	}
+	if v.at < oldest[s.class] {
+		b.Flags[i] |= model.Expired
+		a.stats.expired++
+		return
+	}
+	flag := db.place(s, &v, before, now)
+	b.Flags[i] |= flag
+	if flag&model.Duplicate != 0 {
+		a.stats.duplicate++
+		return
+	}
+	b.At[i] = v.at
+	a.stats.count(flag)
+	a.stats.bytes += len(v.text)
+	a.rows = append(a.rows, int32(i))
+	if db.full(s) {
+		a.full = append(a.full, s)
 	}
 }
 
 func (c *appended) count(f model.Flag) {
-	c.stored++
 	if f&model.Late != 0 {
 		c.late++
 	}
@@ -182,7 +199,11 @@ func (db *DB) oldest(now int64) *[MaxClasses]int64 {
 
 // full reports whether the hot page of a series must be sealed.
 func (db *DB) full(s *series) bool {
-	return s.count >= db.o.limits.pageValues || len(s.arena) >= db.o.limits.pageBytes
+	l := db.o.limits
+	if l.pageValues/2 <= int(s.page.count) && s.page.width == 8 {
+		return true
+	}
+	return s.count() >= l.pageValues || len(s.arena) >= l.pageBytes
 }
 
 // place puts a value into its series; the shard is locked. It returns the flags that the value gets, and sets v.at to where
@@ -224,80 +245,66 @@ func (db *DB) begin(s *series, t model.ValueType, before model.LSN, now int64) {
 		if s.valueType == t {
 			return
 		}
-		db.detach(s, before, now, false) // a page has one type
+		db.detach(s, before, now) // a page has one type
 	}
 	s.valueType, s.logFrom, s.since = t, before, now
 }
 
 // pushNewest appends a value that is later than all others of its series.
 func (db *DB) pushNewest(s *series, v *value, before model.LSN, now int64) {
-	if s.count == 0 || s.valueType != v.valueType {
-		db.begin(s, v.valueType, before, now)
-	}
-	bits := v.bits
+	db.begin(s, v.valueType, before, now)
 	if v.valueType.InArena() {
-		bits = s.keep(v)
+		s.texts = append(s.texts, sample{at: v.at, bits: s.keep(v)})
 	} else {
-		t := s.trend
-		if t == nil {
-			t = db.trendOf(s)
+		if s.trend == nil {
+			db.trendOf(s)
 		}
-		t.add(v.at, v.valueType, bits)
+		db.shardOf(s.id).tick(&s.page, v.at)
+		s.page.push(v.valueType, v.bits)
 	}
-	s.hot = append(s.hot, sample{at: v.at, bits: bits})
 	s.newest = v.at
-	s.add(v)
-	if len(s.hot) >= db.o.limits.chunkValues && !v.valueType.InArena() {
-		s.compact()
-	}
 }
 
 // lookup looks for a stored value at v.at; same tells whether it is v itself.
 func (db *DB) lookup(s *series, v *value) (found, same bool) {
-	if v.at > s.floor {
-		if p, ok := find(s.hot, v.at); ok {
-			return true, v.same(s.valueType, p.bits, s.arena)
-		}
-		return false, false
-	}
 	if p, ok := find(s.late, v.at); ok {
 		return true, v.same(s.valueType, p.bits, s.arena)
 	}
-	if found, same = lookupChunks(s.chunks, v); found {
-		return found, same
+	if v.at > s.floor {
+		return lookupMemory(&numbersOrTexts{s.page.freeze(), s.texts}, s.valueType, s.arena, v)
 	}
 	for _, d := range s.dirty {
-		if found, same = lookupChunks(d.chunks, v); found {
-			return found, same
+		if p, ok := find(d.late, v.at); ok {
+			return true, v.same(d.valueType, p.bits, d.arena)
 		}
-		for _, samples := range [2][]sample{d.hot, d.late} {
-			if p, ok := find(samples, v.at); ok {
-				return true, v.same(d.valueType, p.bits, d.arena)
-			}
+		if found, same = lookupMemory(&numbersOrTexts{d.numbers, d.texts}, d.valueType, d.arena, v); found {
+			return found, same
 		}
 	}
 	return db.lookupPages(s, v)
 }
 
-// lookupChunks looks for a value in chunks.
-func lookupChunks(chunks []chunk, v *value) (found, same bool) {
-	for i := range chunks {
-		c := &chunks[i]
-		if v.at < c.from || v.at > c.to {
-			continue
-		}
-		var d decoded
-		c.decode(&d)
-		if k := searchTimes(d.at, v.at); k < len(d.at) && d.at[k] == v.at {
-			return true, v.same(c.valueType, d.bits[k], nil)
-		}
+type numbersOrTexts struct {
+	numbers numbers
+	texts   []sample
+}
+
+func lookupMemory(m *numbersOrTexts, t model.ValueType, arena []byte, v *value) (found, same bool) {
+	if p, ok := find(m.texts, v.at); ok {
+		return true, v.same(t, p.bits, arena)
+	}
+	if bits, ok := m.numbers.at(v.at); ok {
+		return true, v.same(t, bits, nil)
 	}
 	return false, false
 }
 
 // detach seals a series and hands its page to the flusher; the shard is locked.
-func (db *DB) detach(s *series, lsn model.LSN, now int64, keepRoom bool) {
-	d := s.detach(lsn, now, keepRoom)
+func (db *DB) detach(s *series, lsn model.LSN, now int64) {
+	if s.page.count > 0 {
+		db.trendOf(s)
+	}
+	d := s.detach(lsn, now)
 	sh := db.shardOf(s.id)
 	sh.dirty = append(sh.dirty, d)
 	db.dirtyBytes.Add(d.size)

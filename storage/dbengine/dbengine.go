@@ -85,7 +85,6 @@ type limits struct {
 	logFloorBytes int64 // the log may have so much however few bytes are hot
 	datafileBytes int64
 	pageValues    int // a page is sealed at so many values
-	chunkValues   int // hot values are encoded in chunks of so many
 	pageBytes     int // or at so many bytes of text
 	dirtyBytes    int64
 	dirtyAge      time.Duration
@@ -100,7 +99,6 @@ func limitsFor(quota int64) *limits {
 		logFloorBytes: 64 << 20,
 		datafileBytes: min(max(quota/20, 4<<20), 256<<20),
 		pageValues:    1024,
-		chunkValues:   128,
 		pageBytes:     4096,
 		dirtyBytes:    4 << 20,
 		dirtyAge:      time.Minute,

@@ -101,7 +101,7 @@ func (db *DB) sealOld() bool {
 		sh.mu.Lock()
 		for s := range sh.all() {
 			if s.unsealed() && (s.logFrom < cut || s.since < old) {
-				db.detach(s, db.log.End(), now, false)
+				db.detach(s, db.log.End(), now)
 			}
 		}
 		sh.mu.Unlock()
@@ -134,7 +134,7 @@ func (db *DB) Flush(ctx context.Context) error {
 		sh.mu.Lock()
 		for s := range sh.all() {
 			if s.unsealed() {
-				db.detach(s, db.log.End(), now, false)
+				db.detach(s, db.log.End(), now)
 			}
 		}
 		sh.mu.Unlock()
@@ -236,14 +236,10 @@ func (db *DB) writeGroup(ctx context.Context, list []*sealed) error {
 func (db *DB) buildPages(ctx context.Context, d *sealed) []extent.Page {
 	var pages []extent.Page
 	var v decoded
-	for i := range d.chunks {
-		var c decoded
-		d.chunks[i].decode(&c)
-		v.at, v.bits = append(v.at, c.at...), append(v.bits, c.bits...)
-	}
-	v.add(d.hot)
+	v.at, v.bits = d.numbers.times, d.numbers.decode(nil)
+	v.add(d.texts)
 	pages = db.appendPages(pages, d, extent.Values, &v)
-	v.at, v.bits = v.at[:0], v.bits[:0]
+	v.at, v.bits = nil, v.bits[:0]
 	v.add(d.late)
 	pages = db.appendPages(pages, d, extent.Late, &v)
 	for _, rows := range db.settleRows(ctx, d) {

@@ -20,10 +20,10 @@ const (
 	lookBack = 64
 )
 
-// piece is a stretch of a series' values: a page on disk, a chunk, or samples in memory.
+// piece is a stretch of a series' values: a page on disk, or numbers or samples in memory.
 type piece struct {
 	ref       pageRef
-	chunk     *chunk
+	numbers   *numbers
 	samples   []sample
 	arena     []byte
 	valueType model.ValueType
@@ -36,8 +36,9 @@ func (p *piece) bounds() (from, to int64, count int) {
 	switch {
 	case p.onDisk():
 		return p.ref.from, p.ref.to, int(p.ref.count)
-	case p.chunk != nil:
-		return p.chunk.from, p.chunk.to, int(p.chunk.count)
+	case p.numbers != nil:
+		n := p.numbers
+		return n.times[0], n.times[len(n.times)-1], len(n.times)
 	}
 	return p.samples[0].at, p.samples[len(p.samples)-1].at, len(p.samples)
 }
@@ -77,20 +78,21 @@ func (db *DB) viewOf(id model.ItemID, r model.TimeRange) (view, error) {
 			*to = append(*to, piece{samples: samples, arena: arena, valueType: t})
 		}
 	}
-	encoded := func(chunks []chunk) {
-		for i := range chunks {
-			if c := &chunks[i]; c.from < r.To && c.to >= r.From {
-				v.base = append(v.base, piece{chunk: c})
-			}
+	numeric := func(n *numbers, t model.ValueType) {
+		if k := len(n.times); k > 0 && n.times[0] < r.To && n.times[k-1] >= r.From {
+			v.base = append(v.base, piece{numbers: n, valueType: t})
 		}
 	}
 	for _, d := range s.dirty {
-		encoded(d.chunks)
-		memory(&v.base, d.hot, d.arena, d.valueType, true)
+		numeric(&d.numbers, d.valueType)
+		memory(&v.base, d.texts, d.arena, d.valueType, true)
 		memory(&v.late, d.late, d.arena, d.valueType, true)
 	}
-	encoded(s.chunks)
-	memory(&v.base, s.hot, s.arena, s.valueType, false)
+	if s.page.count > 0 {
+		hot := s.page.freeze()
+		numeric(&hot, s.valueType)
+	}
+	memory(&v.base, s.texts, s.arena, s.valueType, true)
 	memory(&v.late, s.late, s.arena, s.valueType, false)
 	return v, nil
 }
@@ -179,9 +181,11 @@ func (r *reading) stream(id model.ItemID, v *view) error {
 // left out.
 func (r *reading) load(p *piece) (bool, error) {
 	d := &r.page
-	if p.chunk != nil {
-		p.chunk.decode(d)
-		return d.cut(r.r), nil
+	if n := p.numbers; n != nil {
+		low, high := searchTimes(n.times, r.r.From), searchTimes(n.times, r.r.To)
+		d.at, d.bits = append(d.at[:0], n.times[low:high]...), n.decodeFrom(d.bits[:0], low, high)
+		d.arena, d.valueType = d.arena[:0], p.valueType
+		return low < high, nil
 	}
 	if p.onDisk() {
 		if err := r.db.decodeInto(d, &p.ref); err != nil {

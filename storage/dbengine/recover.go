@@ -208,7 +208,7 @@ func (db *DB) replayRows(b *model.Batch, before, end model.LSN) {
 	}
 	for _, s := range full {
 		if s.unsealed() && db.full(s) {
-			db.detach(s, end, now, true)
+			db.detach(s, end, now)
 		}
 	}
 }

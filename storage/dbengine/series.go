@@ -2,13 +2,10 @@ package dbengine
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"slices"
 
 	"tidemark/model"
-	"tidemark/storage/dbengine/extent"
-	"tidemark/storage/dbengine/page"
 )
 
 // minTime stands for no time.
@@ -27,21 +24,21 @@ type series struct {
 	id model.ItemID
 	// newest is the greatest time stored, minTime if none.
 	newest int64
-	hot    []sample
-	// count and size are the values in chunks, hot and late and what they took as they came.
-	count int
-	size  int64
-	trend *trend
-	class uint8
-	// valueType is that of chunks, hot and late.
+	// page holds numbers in order of time.
+	page hotPage
+	// valueType is that of page, texts and late.
 	valueType model.ValueType
-
-	// floor divides values in time: hot holds all that are later, everything else holds only earlier ones or equal.
+	class     uint8
+	// folded counts the values of page that are in the trend.
+	folded uint32
+	trend  *trend
+	// floor divides values in time: page and texts hold only later ones, and what is detached or on disk none of them.
 	floor int64
-	// chunks hold the older part of the hot page, encoded: a value takes 16 bytes in hot and one or two there.
-	chunks []chunk
-	late   []sample
-	// arena holds the texts of hot and late.
+	// texts are the values of a series of texts, in order of time.
+	texts []sample
+	// late are values that came when the series had later ones, in order of time.
+	late []sample
+	// arena holds the texts of texts and late.
 	arena []byte
 	// logFrom is an LSN before the oldest record whose values are only in memory; valid while there are such.
 	logFrom model.LSN
@@ -55,62 +52,21 @@ type series struct {
 	sealedLSN model.LSN
 }
 
-// chunk is an encoded stretch of a hot page of numbers. It never changes.
-type chunk struct {
-	from, to int64
-	// columns are the times, timesBytes of them, and behind them the values.
-	columns    []byte
-	timesBytes uint32
-	count      uint16
-	valueType  model.ValueType
-}
+// count is the number of values that are not detached.
+func (s *series) count() int { return int(s.page.count) + len(s.texts) + len(s.late) }
 
-// compact encodes hot as a chunk. Its room is used again.
-func (s *series) compact() {
-	n := len(s.hot)
-	times, bits := make([]int64, n), make([]uint64, n)
-	for i, p := range s.hot {
-		times[i], bits[i] = p.at, p.bits
-	}
-	s.chunks = append(s.chunks, encodeChunk(s.valueType, times, bits))
-	s.floor = times[n-1]
-	s.hot = s.hot[:0]
-}
-
-// encodeChunk encodes numbers.
-func encodeChunk(t model.ValueType, times []int64, bits []uint64) chunk {
-	var room [4096]byte
-	b := page.AppendTimes(room[:0], times)
-	k := len(b)
-	if t == model.Float {
-		b = page.AppendFloats(b, bits)
-	} else {
-		b = page.AppendUints(b, bits)
-	}
-	return chunk{
-		from: times[0], to: times[len(times)-1], columns: append(make([]byte, 0, len(b)), b...),
-		timesBytes: uint32(k), count: uint16(len(times)), valueType: t,
-	}
-}
-
-// decode reads a chunk into d. Chunks are made and read by the same process, so that an error is a broken invariant.
-func (c *chunk) decode(d *decoded) {
-	err := d.decode(&extent.Page{
-		Type: c.valueType, Count: int(c.count), Times: c.columns[:c.timesBytes:c.timesBytes], Values: c.columns[c.timesBytes:],
-	})
-	if err != nil {
-		panic(fmt.Sprintf("dbengine: a chunk of a hot page cannot be read: %v", err))
-	}
-}
+// size is what they took as they came, in bytes.
+func (s *series) size() int64 { return int64(16*s.count() + len(s.arena)) }
 
 // sealed is what was detached from a series at one moment.
 type sealed struct {
 	series    *series
 	valueType model.ValueType
-	chunks    []chunk
-	hot, late []sample
-	arena     []byte
-	rows      []hourRow
+	// numbers or texts are the values in order of time.
+	numbers     numbers
+	texts, late []sample
+	arena       []byte
+	rows        []hourRow
 	// hour is the one that was running. Its row counts exactly the values up to lsn: recovery adds those of the log to it, so
 	// it must not be made again from values that came later.
 	hour    int64
@@ -146,8 +102,8 @@ func (s *series) empty() bool {
 	return !s.unsealed() && len(s.dirty) == 0 && len(s.pages) == 0 && len(s.lates) == 0 && len(s.hours) == 0
 }
 
-// unsealed reports whether values are in chunks, hot or late.
-func (s *series) unsealed() bool { return s.count > 0 }
+// unsealed reports whether there are values that are not detached.
+func (s *series) unsealed() bool { return s.count() > 0 }
 
 // search returns where at is or belongs in samples.
 func search(v []sample, at int64) int {
@@ -206,41 +162,23 @@ func (s *series) keep(v *value) uint64 {
 	return model.Span(offset, len(v.text))
 }
 
-// insert puts a value that is not the newest into its place in hot or late.
+// insert puts a value that is not the newest into its place in late.
 func (s *series) insert(v *value) {
-	p := sample{at: v.at, bits: s.keep(v)}
-	if v.at > s.floor {
-		s.hot = slices.Insert(s.hot, search(s.hot, v.at), p)
-	} else {
-		s.late = slices.Insert(s.late, search(s.late, v.at), p)
-	}
-	s.newest = max(s.newest, v.at)
-	s.add(v)
-}
-
-// add counts a value.
-func (s *series) add(v *value) {
-	s.count++
-	s.size += int64(16 + len(v.text))
+	s.late = slices.Insert(s.late, search(s.late, v.at), sample{at: v.at, bits: s.keep(v)})
 }
 
 // detach moves what is unsealed into a sealed. lsn is an LSN up to which the log holds no value of the series that is not
-// in memory by now; values of later records may be in it too. The room of hot is kept if more values are expected soon.
-func (s *series) detach(lsn model.LSN, now int64, keepRoom bool) *sealed {
+// in memory by now; values of later records may be in it too. The values must be folded into the trend.
+func (s *series) detach(lsn model.LSN, now int64) *sealed {
 	d := &sealed{
-		series: s, valueType: s.valueType, chunks: s.chunks, hot: s.hot, late: s.late, arena: s.arena,
-		logFrom: s.logFrom, lsn: lsn, at: now, size: s.size,
+		series: s, valueType: s.valueType, numbers: s.page.freeze(), texts: s.texts, late: s.late, arena: s.arena,
+		logFrom: s.logFrom, lsn: lsn, at: now, size: s.size(),
 	}
 	if s.trend != nil {
 		d.rows, d.hour = s.trend.detach()
 	}
-	s.hot = nil
-	if keepRoom {
-		s.hot = d.hot[:0]
-		d.hot = slices.Clone(d.hot)
-	}
-	s.chunks, s.late, s.arena = nil, nil, nil
-	s.count, s.size = 0, 0
+	s.page, s.folded = hotPage{}, 0
+	s.texts, s.late, s.arena = nil, nil, nil
 	s.floor = s.newest
 	s.dirty = append(s.dirty, d)
 	return d

@@ -22,7 +22,10 @@ type shard struct {
 	// dirty are the detached pages of its series, oldest first.
 	dirty []*sealed
 	probe probe
-	_     [64]byte // keeps the locks of two shards on different cache lines
+	// near is the clock that was used last, clocks how many there were.
+	near   *clock
+	clocks uint64
+	_      [64]byte // keeps the locks of two shards on different cache lines
 }
 
 // run holds the series of neighbouring ids.

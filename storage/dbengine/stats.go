@@ -32,9 +32,9 @@ func (db *DB) Stats() storage.Stats {
 			widen(samples[0].at, samples[len(samples)-1].at)
 		}
 	}
-	encoded := func(chunks []chunk) {
-		for i := range chunks {
-			widen(chunks[i].from, chunks[i].to)
+	numeric := func(n numbers) {
+		if len(n.times) > 0 {
+			widen(n.times[0], n.times[len(n.times)-1])
 		}
 	}
 	for i := range db.shards {
@@ -44,13 +44,13 @@ func (db *DB) Stats() storage.Stats {
 			if !x.empty() {
 				s.Items++
 			}
-			encoded(x.chunks)
-			memory(x.hot)
+			numeric(x.page.freeze())
+			memory(x.texts)
 			memory(x.late)
 		}
 		for _, d := range sh.dirty {
-			encoded(d.chunks)
-			memory(d.hot)
+			numeric(d.numbers)
+			memory(d.texts)
 			memory(d.late)
 		}
 		sh.mu.Unlock()

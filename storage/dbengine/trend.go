@@ -162,13 +162,40 @@ func decodeRows(p *extent.Page) ([]hourRow, error) {
 	return rows, nil
 }
 
-// trendOf returns the trend state of a series, which it loads from disk the first time; the shard is locked.
+// trendOf returns the trend state of a series with all its values, after loading it from disk the first time; the shard is locked.
 func (db *DB) trendOf(s *series) *trend {
-	if s.trend != nil {
-		return s.trend
+	if s.trend == nil {
+		s.trend = db.loadTrend(s)
 	}
+	s.fold()
+	return s.trend
+}
+
+// fold adds the values of the hot page to the trend that are not in it yet.
+func (s *series) fold() {
+	if s.folded == s.page.count {
+		return
+	}
+	var room [1024]uint64
+	n := s.page.freeze()
+	values := n.decodeFrom(room[:0], int(s.folded), int(s.page.count))
+	s.trend.addRun(n.times[s.folded:], s.valueType, values)
+	s.folded = s.page.count
+}
+
+// addRun adds values that are the newest of their series, in order of time.
+func (t *trend) addRun(times []int64, vt model.ValueType, values []uint64) {
+	for len(times) > 0 {
+		t.add(times[0], vt, values[0])
+		end := searchTimes(times, t.current.At+storage.Hour)
+		t.previous, t.hasPrevious = storage.AddRunToTrend(&t.current, vt, values[1:end], t.previous, t.hasPrevious)
+		times, values = times[end:], values[end:]
+	}
+}
+
+// loadTrend returns the trend state of a series as it is on disk.
+func (db *DB) loadTrend(s *series) *trend {
 	t := &trend{}
-	s.trend = t
 	if len(s.hours) > 0 {
 		last := s.hours[len(s.hours)-1]
 		for i := range s.hours {

@@ -88,6 +88,7 @@ func (db *DB) storedRows(id model.ItemID, r model.TimeRange) ([]hourRow, error) 
 		memory = append(memory, d.rows...)
 	}
 	if t := s.trend; t != nil {
+		s.fold()
 		memory = append(memory, t.done...)
 		if t.current.Count > 0 || t.stale {
 			memory = append(memory, hourRow{Trend: t.current, valueType: t.valueType, stale: t.stale})

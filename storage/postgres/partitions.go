@@ -1,0 +1,432 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tidemark/model"
+	"tidemark/storage"
+)
+
+const (
+	// minStep and maxStep bound the length of a partition of history, trendStep is that of trends: seconds.
+	minStep   = 3600
+	maxStep   = 86_400
+	trendStep = 30 * 86_400
+	// ahead is how far partitions are made in advance, and behind where a new table begins.
+	ahead  = 2 * 86_400
+	behind = 2 * 86_400
+	// keepInterval is how often partitions are looked after.
+	keepInterval = time.Minute
+)
+
+// partition is one range partition, [from,to) by clock.
+type partition struct {
+	name     string
+	from, to int32
+}
+
+// listPartitions returns the partitions of a table by time, without the default one.
+func listPartitions(ctx context.Context, x executor, k tableKey) ([]partition, error) {
+	rows, err := x.Query(ctx, `SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+		WHERE i.inhparent = to_regclass($1)`, k.String())
+	if err != nil {
+		return nil, err
+	}
+	var parts []partition
+	var name, bound string
+	_, err = pgx.ForEachRow(rows, []any{&name, &bound}, func() error {
+		p := partition{name: name}
+		if _, err := fmt.Sscanf(bound, "FOR VALUES FROM (%d) TO (%d)", &p.from, &p.to); err == nil {
+			parts = append(parts, p)
+		}
+		return nil
+	})
+	slices.SortFunc(parts, func(a, b partition) int { return int(int64(a.from) - int64(b.from)) })
+	return parts, err
+}
+
+// makeAhead makes the partitions that are missing from the last one, or from shortly before now, to the near future.
+func (db *DB) makeAhead(ctx context.Context, x executor, k tableKey, step int32, have []partition) error {
+	now := db.o.Now() / int64(time.Second)
+	next := (now - behind) / int64(step) * int64(step)
+	if n := len(have); n > 0 {
+		next = int64(have[n-1].to)
+	}
+	for next < now+max(ahead, 2*int64(step)) && next+int64(step) < 1<<31 {
+		if err := makePartition(ctx, x, k, partition{from: int32(next), to: int32(next) + step}); err != nil {
+			return err
+		}
+		next += int64(step)
+	}
+	return nil
+}
+
+// makePartition makes a partition beside the table and attaches it, which does not hold inserts into other partitions up. Values that
+// lie in the default partition move into it.
+func makePartition(ctx context.Context, x executor, k tableKey, p partition) error {
+	p.name = fmt.Sprintf("%s_p%d_%d", k, p.from, p.to)
+	for _, sql := range []string{
+		"CREATE TABLE %[1]s (LIKE %[2]s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES)",
+		"ALTER TABLE %[1]s ADD CHECK (clock >= %[3]d AND clock < %[4]d)",
+		"LOCK TABLE %[2]s_default IN SHARE ROW EXCLUSIVE MODE",
+		"WITH moved AS (DELETE FROM %[2]s_default WHERE clock >= %[3]d AND clock < %[4]d RETURNING *) INSERT INTO %[1]s SELECT * FROM moved",
+		"ALTER TABLE %[2]s ATTACH PARTITION %[1]s FOR VALUES FROM (%[3]d) TO (%[4]d)",
+	} {
+		if _, err := x.Exec(ctx, fmt.Sprintf(sql, p.name, k, p.from, p.to)); err != nil {
+			return fmt.Errorf("make partition %s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// runKeeper looks after partitions until the engine closes.
+func (db *DB) runKeeper() {
+	tick := time.NewTicker(keepInterval)
+	defer tick.Stop()
+	for {
+		if err := db.keep(db.ctx); err != nil && db.ctx.Err() == nil {
+			db.o.Logger.Warn("partitions could not be looked after, which is tried again", "error", err)
+		}
+		select {
+		case <-db.ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// keyed is a table and its state.
+type keyed struct {
+	key tableKey
+	tableState
+}
+
+func (db *DB) allTables() []keyed {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	all := make([]keyed, 0, len(db.tables))
+	for k, t := range db.tables {
+		all = append(all, keyed{k, *t})
+	}
+	return all
+}
+
+// keep makes partitions ahead, fits their length to the volume, moves values out of default partitions, and compresses chunks.
+func (db *DB) keep(ctx context.Context) error {
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	var failed error
+	for _, t := range db.allTables() {
+		switch t.mode {
+		case Partitions:
+			failed = errors.Join(failed, db.keepPartitions(ctx, conn.Conn(), t))
+		case Timescale:
+			failed = errors.Join(failed, db.compressChunks(ctx, conn.Conn(), t.key))
+		}
+	}
+	return errors.Join(failed, db.measure(ctx, conn.Conn()))
+}
+
+// measure takes note of what the tables take.
+func (db *DB) measure(ctx context.Context, conn *pgx.Conn) error {
+	var size, rows int64
+	err := conn.QueryRow(ctx, `WITH RECURSIVE t(oid) AS (SELECT to_regclass(name)::oid FROM tidemark_tables UNION SELECT inhrelid FROM pg_inherits, t WHERE inhparent = t.oid)
+		SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint, coalesce(sum(c.reltuples) FILTER (WHERE c.reltuples > 0 AND c.relkind = 'r' AND c.relname LIKE 'history%'), 0)::bigint
+		FROM t JOIN pg_class c ON c.oid = t.oid`).Scan(&size, &rows)
+	db.sizeBytes.Store(size)
+	db.rowsEstimate.Store(rows)
+	return err
+}
+
+func (db *DB) keepPartitions(ctx context.Context, conn *pgx.Conn, t keyed) error {
+	db.shaping.Lock()
+	defer db.shaping.Unlock()
+	parts, err := listPartitions(ctx, conn, t.key)
+	if err != nil {
+		return err
+	}
+	if step, err := db.fitStep(ctx, conn, t, parts); err != nil {
+		return err
+	} else if step != t.step {
+		t.step = step
+		if _, err := conn.Exec(ctx, "UPDATE tidemark_tables SET step = $1 WHERE name = $2", step, t.key.String()); err != nil {
+			return err
+		}
+		db.mu.Lock()
+		db.tables[t.key] = &tableState{mode: t.mode, step: step}
+		db.mu.Unlock()
+	}
+	if err := attempt(ctx, conn, func(tx pgx.Tx) error { return db.makeAhead(ctx, tx, t.key, t.step, parts) }); err != nil {
+		return err
+	}
+	return db.emptyDefault(ctx, conn, t)
+}
+
+// fitStep returns the length for further partitions: shorter when the last whole one is too big, longer when it is far too small.
+func (db *DB) fitStep(ctx context.Context, conn *pgx.Conn, t keyed, parts []partition) (int32, error) {
+	now := db.o.Now() / int64(time.Second)
+	for i := len(parts) - 1; i >= 0 && !t.key.trends; i-- {
+		p := parts[i]
+		if int64(p.to) > now {
+			continue
+		}
+		var size int64
+		if err := conn.QueryRow(ctx, "SELECT coalesce(pg_total_relation_size(to_regclass($1)), 0)", p.name).Scan(&size); err != nil {
+			return 0, err
+		}
+		size = size * int64(t.step) / int64(p.to-p.from)
+		switch {
+		case size > db.o.PartitionBytes && t.step > minStep:
+			return max(t.step/2, minStep), nil
+		case size > 0 && size < db.o.PartitionBytes/8 && t.step < maxStep && t.step < db.o.partitionStep:
+			return min(t.step*2, maxStep), nil
+		}
+		break
+	}
+	return t.step, nil
+}
+
+// emptyDefault makes partitions for values that had none.
+func (db *DB) emptyDefault(ctx context.Context, conn *pgx.Conn, t keyed) error {
+	const most = 64 // partitions in one round
+	for range most {
+		var clock *int32
+		if err := conn.QueryRow(ctx, fmt.Sprintf("SELECT min(clock) FROM %s_default", t.key)).Scan(&clock); err != nil || clock == nil {
+			return err
+		}
+		parts, err := listPartitions(ctx, conn, t.key)
+		if err != nil {
+			return err
+		}
+		p := gapAt(parts, *clock, t.step)
+		if err := attempt(ctx, conn, func(tx pgx.Tx) error { return makePartition(ctx, tx, t.key, p) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gapAt returns a partition for clock between those that there are.
+func gapAt(parts []partition, clock, step int32) partition {
+	from := clock / step * step
+	p := partition{from: from, to: int32(min(int64(from)+int64(step), 1<<31-1))}
+	for _, other := range parts {
+		if other.to <= clock {
+			p.from = max(p.from, other.to)
+		} else if other.from > clock {
+			p.to = min(p.to, other.from)
+		}
+	}
+	return p
+}
+
+// attempt runs fn in a transaction that does not wait long for locks, and again a few times with pauses if it had to, so that whoever
+// queues behind it is held up for moments only.
+func attempt(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
+	const tries = 8
+	pause := 100 * time.Millisecond
+	for try := 1; ; try++ {
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '300ms'"); err != nil {
+				return err
+			}
+			return fn(tx)
+		})
+		var refused *pgconn.PgError
+		locked := errors.As(err, &refused) && (refused.Code == "55P03" || refused.Code == "40P01")
+		if !locked || try == tries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+		pause *= 2
+	}
+}
+
+// Prune drops partitions or chunks past their retention, and the oldest beyond Options.SizeBytes; plain tables get bounded deletes. It
+// returns the bytes that became free, which is none for deletes.
+func (db *DB) Prune(ctx context.Context, now int64) (int64, error) {
+	if db.closed.Load() {
+		return 0, storage.ErrClosed
+	}
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Release()
+	db.shaping.Lock()
+	defer db.shaping.Unlock()
+	freed, failed := dropDetached(ctx, conn.Conn())
+	for _, t := range db.allTables() {
+		if int(t.key.class) >= len(db.o.Classes) {
+			continue // a class that is no longer configured keeps what it has
+		}
+		keep := db.o.Classes[t.key.class].History
+		if t.key.trends {
+			keep = db.o.Classes[t.key.class].Trends
+		}
+		cut := (now - int64(keep)) / int64(time.Second)
+		if keep == 0 || cut <= 0 {
+			continue
+		}
+		n, err := db.pruneTable(ctx, conn.Conn(), t, int32(cut))
+		freed += n
+		failed = errors.Join(failed, err)
+	}
+	n, err := db.fitSize(ctx, conn.Conn(), now)
+	return freed + n, errors.Join(failed, err, db.pruneMarks(ctx, conn.Conn()))
+}
+
+func (db *DB) pruneTable(ctx context.Context, conn *pgx.Conn, t keyed, cut int32) (int64, error) {
+	switch t.mode {
+	case Timescale:
+		return dropChunks(ctx, conn, t.key, cut)
+	case Plain:
+		return 0, db.deleteOld(ctx, conn, t.key.String(), cut)
+	}
+	parts, err := listPartitions(ctx, conn, t.key)
+	if err != nil {
+		return 0, err
+	}
+	freed := int64(0)
+	for _, p := range parts {
+		if p.to > cut {
+			break
+		}
+		n, err := db.dropPartition(ctx, conn, t.key, p)
+		freed += n
+		if err != nil {
+			return freed, err
+		}
+	}
+	_, err = conn.Exec(ctx, fmt.Sprintf("DELETE FROM %s_default WHERE clock < $1", t.key), cut)
+	return freed, err
+}
+
+// droppedPrefix begins the names of partitions that were detached to be dropped.
+const droppedPrefix = "tidemark_dropped_"
+
+// dropPartition detaches a partition, which takes a moment, and then drops it, which nobody waits for.
+func (db *DB) dropPartition(ctx context.Context, conn *pgx.Conn, k tableKey, p partition) (int64, error) {
+	start := time.Now()
+	err := attempt(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", k, p.name)); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, fmt.Sprintf("ALTER TABLE %s RENAME TO %s%s", p.name, droppedPrefix, p.name))
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("drop partition %s: %w", p.name, err)
+	}
+	freed, err := dropDetached(ctx, conn)
+	db.o.Logger.Info("partition dropped", "name", p.name, "bytes", freed, "seconds", time.Since(start).Seconds())
+	return freed, err
+}
+
+// dropDetached drops what was detached, also by a process that ended before it could.
+func dropDetached(ctx context.Context, conn *pgx.Conn) (int64, error) {
+	rows, err := conn.Query(ctx, `SELECT relname FROM pg_class WHERE starts_with(relname, $1) AND relkind = 'r' AND pg_table_is_visible(oid)`, droppedPrefix)
+	if err != nil {
+		return 0, err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return 0, err
+	}
+	freed := int64(0)
+	for _, name := range names {
+		var size int64
+		if err := conn.QueryRow(ctx, "SELECT pg_total_relation_size(to_regclass($1))", name).Scan(&size); err != nil {
+			return freed, err
+		}
+		if _, err := conn.Exec(ctx, "DROP TABLE "+name); err != nil {
+			return freed, err
+		}
+		freed += size
+	}
+	return freed, nil
+}
+
+// fitSize drops the oldest partitions until all tables together are within Options.SizeBytes. The running ones stay.
+func (db *DB) fitSize(ctx context.Context, conn *pgx.Conn, now int64) (int64, error) {
+	if err := db.measure(ctx, conn); err != nil || db.o.SizeBytes == 0 {
+		return 0, err
+	}
+	type owned struct {
+		partition
+		key tableKey
+	}
+	var all []owned
+	for _, t := range db.allTables() {
+		if t.mode != Partitions || t.key.trends {
+			continue
+		}
+		parts, err := listPartitions(ctx, conn, t.key)
+		if err != nil {
+			return 0, err
+		}
+		for _, p := range parts {
+			if int64(p.to) <= now/int64(time.Second) {
+				all = append(all, owned{p, t.key})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b owned) int { return int(int64(a.to) - int64(b.to)) })
+	freed := int64(0)
+	for _, p := range all {
+		if db.sizeBytes.Load()-freed <= db.o.SizeBytes {
+			break
+		}
+		n, err := db.dropPartition(ctx, conn, p.key, p.partition)
+		freed += n
+		if err != nil {
+			return freed, err
+		}
+	}
+	return freed, nil
+}
+
+// deleteOld deletes rows of a plain table by item, which its key makes cheap to find, in small transactions with pauses.
+func (db *DB) deleteOld(ctx context.Context, conn *pgx.Conn, table string, cut int32) error {
+	const perStatement = 200
+	db.mu.RLock()
+	ids := slices.Clone(db.ids)
+	db.mu.RUnlock()
+	for chunk := range slices.Chunk(ids, perStatement) {
+		items := make([]int64, len(chunk))
+		for i, id := range chunk {
+			items[i] = int64(id)
+		}
+		tag, err := conn.Exec(ctx, fmt.Sprintf("DELETE FROM %s t USING unnest($1::bigint[]) AS w(itemid) WHERE t.itemid = w.itemid AND t.clock < $2", table), items, cut)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			continue
+		}
+		select { // inserts come first
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// numericTypes are the value types that have trends.
+var numericTypes = []model.ValueType{model.Float, model.Uint}

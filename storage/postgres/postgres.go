@@ -1,0 +1,235 @@
+// Package postgres keeps values in PostgreSQL, in tables that look like Zabbix's.
+//
+//	Append ─▶ spool (local log) ─▶ pending rows in memory ─writer, in order─▶ history_uint_c0, …
+//	          │ fsync: acknowledged  │                                        │
+//	Read  ◀───────────────────────── └──────────────── merged ────────────────┘
+//
+// A value is in the spool before it is acknowledged and stays there until the transaction that stores it is committed, so the database
+// may be slow, restart, or be away for as long as the spool has room. The writer's statements may be repeated: a row that is there already is
+// left alone. Each retention class has tables of its own, and views with Zabbix's names lie over them. The reasons are in
+// docs/design/0023-postgres.md.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"tidemark/internal/idtable"
+	"tidemark/model"
+	"tidemark/storage"
+	"tidemark/storage/postgres/spool"
+)
+
+// DB is an open engine.
+type DB struct {
+	o     Options
+	dsn   string
+	pool  *pgxpool.Pool
+	spool *spool.Log
+	m     *meters
+	mode  Mode
+	caps  capabilities
+
+	// appending makes one Append at a time.
+	appending  sync.Mutex
+	generation uint64
+
+	// mu guards what follows.
+	mu    sync.RWMutex
+	items idtable.Table[model.ItemID, item]
+	ids   []model.ItemID // of all items that the database has
+	marks map[string]model.Mark
+	// queue are the pending batches, oldest first; pendingBytes is what they take.
+	queue        []*pending
+	pendingBytes int64
+	// spilled says that the spool holds records behind the queue's last, which memory had no room for; queued is that LSN.
+	spilled bool
+	queued  model.LSN
+	applied model.LSN
+	// low and high bound all stored times.
+	low, high int64
+	tables    map[tableKey]*tableState
+
+	released atomic.Uint64
+	closed   atomic.Bool
+	// away is why the database cannot be written to now.
+	away atomic.Pointer[error]
+	// values counts rows written since Open; sizeBytes is what the tables take.
+	sizeBytes, rowsEstimate atomic.Int64
+
+	waitMu  sync.Mutex
+	waiting []waiter
+
+	// shaping serialises what changes tables.
+	shaping sync.Mutex
+
+	progress progress
+	wake     chan struct{}
+	wakeSync chan struct{}
+	ctx      context.Context
+	cancel   context.CancelFunc
+	loops    sync.WaitGroup
+	once     sync.Once
+	closeErr error
+}
+
+var (
+	_ storage.Engine      = (*DB)(nil)
+	_ storage.Definer     = (*DB)(nil)
+	_ storage.Replayer    = (*DB)(nil)
+	_ storage.Marker      = (*DB)(nil)
+	_ storage.Statter     = (*DB)(nil)
+	_ storage.Trendkeeper = (*DB)(nil)
+)
+
+// progress lets goroutines wait for the writer's next round.
+type progress struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+func (p *progress) next() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ch == nil {
+		p.ch = make(chan struct{})
+	}
+	return p.ch
+}
+
+func (p *progress) announce() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ch != nil {
+		close(p.ch)
+		p.ch = nil
+	}
+}
+
+// Open opens the spool and the database at dsn, a connection string of libpq or a URL, and brings the tables up to date. It tries for
+// Options.ConnectTimeout to reach the database. What the spool holds is written in the background.
+func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
+	if err := o.setDefaults(); err != nil {
+		return nil, fmt.Errorf("open the engine on PostgreSQL: %w", err)
+	}
+	db := &DB{
+		o: o, dsn: dsn, marks: map[string]model.Mark{}, tables: map[tableKey]*tableState{},
+		wake: make(chan struct{}, 1), wakeSync: make(chan struct{}, 1), low: math.MaxInt64, high: never,
+	}
+	db.ctx, db.cancel = context.WithCancel(context.Background())
+	db.m = newMeters(db)
+	if err := db.open(ctx); err != nil {
+		db.cancel()
+		if db.pool != nil {
+			db.pool.Close()
+		}
+		if db.spool != nil {
+			err = errors.Join(err, db.spool.Close())
+		}
+		return nil, fmt.Errorf("open the engine on PostgreSQL: %w", err)
+	}
+	db.loops.Go(db.runSyncer)
+	db.loops.Go(db.runWriter)
+	db.loops.Go(db.runKeeper)
+	return db, nil
+}
+
+func (db *DB) open(ctx context.Context) error {
+	var err error
+	db.spool, err = spool.Open(db.o.FS, db.o.SpoolDir, spool.Options{SegmentBytes: db.o.segmentBytes, Logger: db.o.Logger})
+	if err != nil {
+		return err
+	}
+	if err := db.connect(ctx); err != nil {
+		return err
+	}
+	if err := db.prepareSchema(ctx); err != nil {
+		return err
+	}
+	if err := db.load(ctx); err != nil {
+		return err
+	}
+	return db.recoverSpool(ctx)
+}
+
+// recoverSpool queues what the spool holds behind what is in the tables.
+func (db *DB) recoverSpool(ctx context.Context) error {
+	db.spool.StartAt(db.applied)
+	db.applied = min(db.applied, db.spool.End())
+	db.queued = db.applied
+	db.spilled = db.spool.End() > db.applied
+	// Marks and times of all records count at once, also of those that wait in the spool.
+	return db.spool.Read(ctx, db.applied, func(_ model.LSN, r spool.Record) error {
+		db.keepMarks(r.Batch.Marks)
+		for i, id := range r.Batch.Items {
+			it := db.get(id)
+			it.newest = max(it.newest, r.Batch.At[i])
+			db.high = max(db.high, r.Batch.At[i])
+		}
+		return nil
+	})
+}
+
+// Define takes over item definitions. They are not kept: hand them over after every Open, before the items' values.
+func (db *DB) Define(_ context.Context, defs []storage.ItemDefinition) error {
+	for i := range defs {
+		if int(defs[i].Class) >= len(db.o.Classes) {
+			return fmt.Errorf("item %d: retention class %d, expected below %d", defs[i].ID, defs[i].Class, len(db.o.Classes))
+		}
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for i := range defs {
+		db.get(defs[i].ID).class = defs[i].Class
+	}
+	return nil
+}
+
+// LastLSN is the LSN behind the last record.
+func (db *DB) LastLSN() model.LSN { return db.spool.End() }
+
+// Release says that records up to lsn need not be kept for Replay any more.
+func (db *DB) Release(lsn model.LSN) {
+	for {
+		old := db.released.Load()
+		if uint64(lsn) <= old || db.released.CompareAndSwap(old, uint64(lsn)) {
+			return
+		}
+	}
+}
+
+// Replay calls fn for every record of the spool behind LSN from, oldest first. A batch that was large comes in several parts.
+func (db *DB) Replay(ctx context.Context, from model.LSN, fn func(model.LSN, *model.Batch) error) error {
+	return db.spool.Read(ctx, from, func(lsn model.LSN, r spool.Record) error { return fn(lsn, r.Batch) })
+}
+
+// closeTimeout bounds the last try to empty the queue.
+const closeTimeout = 10 * time.Second
+
+// Close writes what is pending, as far as the database takes it within ten seconds, and ends the engine. The rest stays in the spool.
+func (db *DB) Close() error {
+	db.once.Do(func() {
+		db.closed.Store(true)
+		db.appending.Lock() // waits for a running Append
+		defer db.appending.Unlock()
+		db.cancel()
+		db.loops.Wait()
+		db.finishWaiting()
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		w := newWriter(db)
+		for db.away.Load() == nil && w.flush(ctx) {
+		}
+		w.close()
+		db.pool.Close()
+		db.closeErr = db.spool.Close()
+	})
+	return db.closeErr
+}

@@ -1,0 +1,352 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+
+	"tidemark/model"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// schemaLock is the advisory lock of who changes tables, so that two servers do not at once.
+const schemaLock = 0x7469_6465
+
+// capabilities are what the database can do, found out at Open.
+type capabilities struct {
+	// version is PostgreSQL's number, such as 150014.
+	version int
+	// timescale is the version of the extension that is created in the database; empty for none.
+	timescale string
+	// compression says that the installed build may compress chunks.
+	compression bool
+}
+
+// connect reaches the database, trying again for a while.
+func (db *DB) connect(ctx context.Context) error {
+	config, err := pgxpool.ParseConfig(db.dsn)
+	if err != nil {
+		return fmt.Errorf("storage.dsn: %w", err)
+	}
+	setTimeouts(config.ConnConfig.RuntimeParams, db.o.QueryTimeout, "tidemark reader")
+	config.MaxConns = int32(db.o.Connections)
+	if db.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil {
+		return err
+	}
+	deadline, backoff := time.Now().Add(db.o.ConnectTimeout), minBackoff
+	for {
+		err := db.pool.Ping(ctx)
+		var refused *pgconn.PgError
+		starting := errors.As(err, &refused) && (refused.Code == "57P03" || refused.Code == "53300") // starting up; too many clients
+		if err == nil || ctx.Err() != nil || (refused != nil && !starting) || time.Now().After(deadline) {
+			return err
+		}
+		db.o.Logger.Warn("the database cannot be reached yet", "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(backoff/2 + rand.N(backoff/2)):
+		}
+		backoff = min(2*backoff, 2*time.Second)
+	}
+}
+
+// query runs fn with a connection for reading.
+func (db *DB) query(ctx context.Context, fn func(*pgconn.PgConn) error) error {
+	c, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Release() // one whose results were not all read is closed by this
+	return fn(c.Conn().PgConn())
+}
+
+// prepareSchema migrates the fixed tables, finds out what the database can do, and reads which tables of values there are.
+func (db *DB) prepareSchema(ctx context.Context) error {
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", schemaLock); err != nil {
+		return err
+	}
+	defer conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", schemaLock) //nolint:errcheck // a lost connection unlocks too
+	if err := db.migrate(ctx); err != nil {
+		return err
+	}
+	if db.caps, err = probe(ctx, conn.Conn()); err != nil {
+		return err
+	}
+	if err := db.loadTables(ctx, conn.Conn()); err != nil {
+		return err
+	}
+	if err := db.chooseMode(); err != nil {
+		return err
+	}
+	return db.makeViews(ctx, conn.Conn(), allViews())
+}
+
+func (db *DB) migrate(ctx context.Context) error {
+	files, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		return err
+	}
+	s := stdlib.OpenDBFromPool(db.pool)
+	defer s.Close() //nolint:errcheck // the pool stays open
+	p, err := goose.NewProvider(goose.DialectPostgres, s, files, goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()),
+		goose.WithTableName("tidemark_schema"))
+	if err != nil {
+		return err
+	}
+	if err := refuseNewer(ctx, s, p); err != nil {
+		return err
+	}
+	_, err = p.Up(ctx)
+	return err
+}
+
+// refuseNewer keeps an older program from a newer program's tables.
+func refuseNewer(ctx context.Context, s *sql.DB, p *goose.Provider) error {
+	sources := p.ListSources()
+	last := sources[len(sources)-1].Version
+	found, err := p.GetDBVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if found > last {
+		return fmt.Errorf("its schema is version %d and this program knows up to %d; use a newer program", found, last)
+	}
+	return s.PingContext(ctx)
+}
+
+// probe finds out what the database can do. A version is never refused for being new.
+func probe(ctx context.Context, conn *pgx.Conn) (capabilities, error) {
+	var c capabilities
+	var license string
+	err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int,
+		coalesce((SELECT extversion FROM pg_extension WHERE extname = 'timescaledb'), ''), coalesce(current_setting('timescaledb.license', true), '')`).
+		Scan(&c.version, &c.timescale, &license)
+	if err != nil {
+		return c, fmt.Errorf("find out what the database can do: %w", err)
+	}
+	if c.version < minVersion {
+		return c, fmt.Errorf("PostgreSQL %d, expected 12 or newer", c.version/10_000)
+	}
+	c.compression = c.timescale != "" && license == "timescale"
+	return c, nil
+}
+
+// minVersion is the first PostgreSQL whose partitioned tables may have a primary key and a default partition, and prune while they run.
+const minVersion = 120_000
+
+// chooseMode settles how further tables are kept.
+func (db *DB) chooseMode() error {
+	db.mode = db.o.Mode
+	if db.mode == Timescale && db.caps.timescale == "" {
+		return errors.New("mode timescale: the extension timescaledb is not created in this database; CREATE EXTENSION timescaledb, or choose another mode")
+	}
+	if db.mode != Auto {
+		return nil
+	}
+	for _, t := range db.tables {
+		db.mode = t.mode
+	}
+	switch {
+	case db.mode != Auto:
+	case db.caps.timescale != "":
+		db.mode = Timescale
+	default:
+		db.mode = Partitions
+	}
+	return nil
+}
+
+// tableState is what is known of a table.
+type tableState struct {
+	mode Mode
+	// step is the length of the partitions that are made next, seconds.
+	step int32
+}
+
+func (db *DB) loadTables(ctx context.Context, conn *pgx.Conn) error {
+	rows, err := conn.Query(ctx, "SELECT name, parent, class, mode, step FROM tidemark_tables")
+	if err != nil {
+		return err
+	}
+	views := map[string]tableKey{}
+	for _, k := range allViews() {
+		views[k.view()] = k
+	}
+	found := map[tableKey]*tableState{}
+	var name, parent, mode string
+	var class, step int32
+	_, err = pgx.ForEachRow(rows, []any{&name, &parent, &class, &mode, &step}, func() error {
+		k, ok := views[parent]
+		if k.class = uint8(class); !ok || k.String() != name {
+			return fmt.Errorf("tidemark_tables: %q is no table of %q", name, parent)
+		}
+		found[k] = &tableState{mode: Mode(mode), step: step}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.tables = found
+	return nil
+}
+
+// forgetTables makes ensureTables look again.
+func (db *DB) forgetTables() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	clear(db.tables)
+}
+
+// ensureTables makes the tables that are missing.
+func (db *DB) ensureTables(ctx context.Context, conn *pgx.Conn, keys []tableKey) error {
+	db.mu.RLock()
+	missing := slices.DeleteFunc(slices.Clone(keys), func(k tableKey) bool { return db.tables[k] != nil })
+	db.mu.RUnlock()
+	if len(missing) == 0 {
+		return nil
+	}
+	db.shaping.Lock()
+	defer db.shaping.Unlock()
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(ctx) //nolint:errcheck // after Commit it does nothing
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", schemaLock); err != nil {
+		return err
+	}
+	for _, k := range missing {
+		if err := db.createTable(ctx, tx, k); err != nil {
+			return fmt.Errorf("create table %s: %w", k, err)
+		}
+	}
+	if err := db.makeViews(ctx, tx, missing); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	return db.loadTables(ctx, conn)
+}
+
+// executor is a connection or a transaction.
+type executor interface {
+	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func (db *DB) createTable(ctx context.Context, x executor, k tableKey) error {
+	step := db.o.partitionStep
+	if k.trends {
+		step = trendStep
+	}
+	suffix := ""
+	if db.mode == Partitions {
+		suffix = " PARTITION BY RANGE (clock)"
+	}
+	if _, err := x.Exec(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s)%s", k, k.ddl(), suffix)); err != nil {
+		return err
+	}
+	switch db.mode {
+	case Partitions:
+		if _, err := x.Exec(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s_default PARTITION OF %s DEFAULT", k, k)); err != nil {
+			return err
+		}
+		if err := db.makeAhead(ctx, x, k, step, nil); err != nil {
+			return err
+		}
+	case Timescale:
+		if err := db.makeHypertable(ctx, x, k, step); err != nil {
+			return err
+		}
+	}
+	_, err := x.Exec(ctx, `INSERT INTO tidemark_tables (name, parent, class, mode, step) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+		k.String(), k.view(), int32(k.class), string(db.mode), step)
+	return err
+}
+
+// makeViews makes the views with Zabbix's names over the tables of all classes. A table of that name, such as Zabbix's own, is left alone.
+func (db *DB) makeViews(ctx context.Context, x executor, keys []tableKey) error {
+	done := map[string]bool{}
+	for _, k := range keys {
+		if done[k.view()] {
+			continue
+		}
+		done[k.view()] = true
+		var taken bool
+		if err := x.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_class WHERE oid = to_regclass($1) AND relkind <> 'v')", k.view()).Scan(&taken); err != nil {
+			return err
+		}
+		if taken {
+			db.o.Logger.Warn("a table has the name of a view, which is not made", "name", k.view())
+			continue
+		}
+		names, err := x.Query(ctx, "SELECT name FROM tidemark_tables WHERE parent = $1 ORDER BY class", k.view())
+		if err != nil {
+			return err
+		}
+		parts, err := pgx.CollectRows(names, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		if _, err := x.Exec(ctx, "CREATE OR REPLACE VIEW "+k.view()+" AS "+k.selection(parts)); err != nil {
+			return fmt.Errorf("create view %s: %w", k.view(), err)
+		}
+	}
+	return nil
+}
+
+// selection is the body of a view.
+func (k tableKey) selection(parts []string) string {
+	if len(parts) == 0 {
+		typed := map[string]string{"itemid": "bigint", "num": "bigint"}
+		for _, c := range strings.Split(k.ddl(), ", ") {
+			if name, kind, ok := strings.Cut(strings.TrimSuffix(c, " NOT NULL"), " "); ok && typed[name] == "" {
+				typed[name] = kind
+			}
+		}
+		var columns []string
+		for _, name := range strings.Split(k.public(), ", ") {
+			columns = append(columns, fmt.Sprintf("NULL::%s AS %s", typed[name], name))
+		}
+		return "SELECT " + strings.Join(columns, ", ") + " WHERE false"
+	}
+	for i, p := range parts {
+		parts[i] = "SELECT " + k.public() + " FROM " + p
+	}
+	return strings.Join(parts, " UNION ALL ")
+}
+
+// definedClass returns the class of an item.
+func (db *DB) definedClass(id model.ItemID) uint8 {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if it := db.items.Get(id); it != nil {
+		return it.class
+	}
+	return 0
+}

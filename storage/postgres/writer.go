@@ -1,0 +1,469 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tidemark/model"
+	"tidemark/storage/postgres/spool"
+)
+
+const (
+	// flushBytes bounds one transaction, statementRows and statementBytes one statement.
+	flushBytes     = 16 << 20
+	statementRows  = 10_000
+	statementBytes = 8 << 20
+	// minBackoff and maxBackoff space the tries to write while the database is away.
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 10 * time.Second
+)
+
+// writer moves pending rows into the tables. It serves one goroutine.
+type writer struct {
+	db   *DB
+	conn *pgx.Conn
+}
+
+func newWriter(db *DB) *writer { return &writer{db: db} }
+
+func (w *writer) close() {
+	if w.conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = w.conn.Close(ctx) // nothing is open on it
+		w.conn = nil
+	}
+}
+
+// runWriter writes until the engine closes.
+func (db *DB) runWriter() {
+	w := newWriter(db)
+	defer w.close()
+	backoff := minBackoff
+	for {
+		if !db.gather() {
+			return
+		}
+		for db.ctx.Err() == nil && w.flush(db.ctx) {
+			backoff = minBackoff
+		}
+		if db.away.Load() == nil {
+			continue
+		}
+		select {
+		case <-db.ctx.Done():
+			return
+		case <-time.After(backoff/2 + rand.N(backoff/2)):
+			poke(db.wake)
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// gather waits for values, and then a little for more, so that transactions are not tiny. It reports whether the engine is open.
+func (db *DB) gather() bool {
+	select {
+	case <-db.ctx.Done():
+		return false
+	case <-db.wake:
+	}
+	if db.away.Load() != nil {
+		return true
+	}
+	timer := time.NewTimer(db.o.FlushDelay)
+	defer timer.Stop()
+	for {
+		db.mu.RLock()
+		enough := db.spilled || db.pendingBytes >= min(flushBytes, db.o.PendingBytes/2)
+		db.mu.RUnlock()
+		if enough {
+			return true
+		}
+		select {
+		case <-db.ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		case <-db.wake:
+		}
+	}
+}
+
+// flush writes one transaction and reports whether there may be more to write. Trouble is put into db.away.
+func (w *writer) flush(ctx context.Context) bool {
+	db := w.db
+	batches, err := w.next(ctx)
+	if err == nil && len(batches) == 0 {
+		return false
+	}
+	start := time.Now()
+	if err == nil {
+		err = w.write(ctx, batches)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return false
+		}
+		if db.away.Swap(&err) == nil {
+			db.o.Logger.Error("values cannot be written to the database; they wait in the spool", "error", err)
+		}
+		w.close()
+		db.progress.announce()
+		return false
+	}
+	if db.away.Swap(nil) != nil {
+		db.o.Logger.Info("values are written to the database again")
+	}
+	db.settle(batches)
+	db.m.flushSeconds.Update(time.Since(start).Seconds())
+	return true
+}
+
+// next returns the oldest batches for one transaction, reading them from the spool if they were too many for memory.
+func (w *writer) next(ctx context.Context) ([]*pending, error) {
+	db := w.db
+	if err := db.refill(ctx); err != nil {
+		return nil, err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	rows, size := 0, 0
+	for i, p := range db.queue {
+		if i > 0 && (rows+p.Batch.Len() > db.o.flushRows || size+p.bytes > flushBytes) {
+			return slices.Clone(db.queue[:i]), nil
+		}
+		rows += p.Batch.Len()
+		size += p.bytes
+	}
+	return slices.Clone(db.queue), nil
+}
+
+// errEnough ends a reading of the spool.
+var errEnough = errors.New("enough")
+
+// refill queues records of the spool that memory had no room for, as far as it has now.
+func (db *DB) refill(ctx context.Context) error {
+	db.mu.RLock()
+	spilled, from, queue := db.spilled, db.queued, len(db.queue)
+	end := db.spool.End()
+	db.mu.RUnlock()
+	if !spilled || queue > 0 {
+		return nil
+	}
+	err := db.spool.Read(ctx, from, func(lsn model.LSN, r spool.Record) error {
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		if db.pendingBytes >= db.o.PendingBytes/2 && len(db.queue) > 0 {
+			return errEnough
+		}
+		p := &pending{Record: r, lsn: lsn, bytes: r.Batch.SizeBytes()}
+		for i, id := range r.Batch.Items {
+			db.get(id).add(ref{at: r.Batch.At[i], p: p, row: i})
+		}
+		db.push(p)
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if len(db.queue) == 0 {
+		// Nothing before end can be read: a failed Append or sync left a gap there.
+		db.queued, db.applied = max(db.queued, end), max(db.applied, end)
+	}
+	db.spilled = db.queued < db.spool.End()
+	return nil
+}
+
+// settle takes note that batches are in the tables.
+func (db *DB) settle(batches []*pending) {
+	db.mu.Lock()
+	last := batches[len(batches)-1]
+	db.applied = last.lsn
+	rows := 0
+	for _, p := range batches {
+		rows += p.Batch.Len()
+		db.pendingBytes -= int64(p.bytes)
+		for _, id := range p.Batch.Items {
+			if it := db.items.Get(id); len(it.waiting) > 0 {
+				it.settle(db.applied)
+			}
+		}
+	}
+	clear(db.queue[:len(batches)])
+	db.queue = db.queue[len(batches):]
+	if len(db.queue) == 0 {
+		db.queue = nil
+	}
+	db.mu.Unlock()
+	db.m.written.Add(rows)
+	db.m.transactions.Inc()
+	trim := last.lsn
+	if db.spool.SizeBytes() < db.o.SpoolBytes/2 {
+		trim = min(trim, model.LSN(db.released.Load()))
+	}
+	if err := db.spool.Trim(trim); err != nil {
+		db.o.Logger.Error("the spool could not be shortened", "error", err)
+	}
+	db.progress.announce()
+}
+
+// connect opens the writer's connection if there is none.
+func (w *writer) connect(ctx context.Context) error {
+	if w.conn != nil {
+		return nil
+	}
+	config, err := pgx.ParseConfig(w.db.dsn)
+	if err != nil {
+		return err
+	}
+	setTimeouts(config.RuntimeParams, w.db.o.WriteTimeout, "tidemark writer")
+	w.conn, err = pgx.ConnectConfig(ctx, config)
+	return err
+}
+
+func setTimeouts(params map[string]string, statement time.Duration, name string) {
+	params["application_name"] = name
+	params["statement_timeout"] = strconv.FormatInt(statement.Milliseconds(), 10)
+	params["lock_timeout"] = strconv.FormatInt(min(statement, lockTimeout).Milliseconds(), 10)
+	params["idle_in_transaction_session_timeout"] = strconv.FormatInt(2*statement.Milliseconds(), 10)
+}
+
+// lockTimeout bounds the wait for a lock, such as that of a partition which is being dropped.
+const lockTimeout = 10 * time.Second
+
+// write stores batches, with their marks, in one transaction; if the database refuses a value as such, in several, without it.
+func (w *writer) write(ctx context.Context, batches []*pending) error {
+	ctx, cancel := context.WithTimeout(ctx, 4*w.db.o.WriteTimeout)
+	defer cancel()
+	var rows []row
+	var keys []tableKey
+	for _, p := range batches {
+		for i, id := range p.Batch.Items {
+			rows = append(rows, row{item: id, at: p.Batch.At[i], p: p, row: i})
+			if k := (tableKey{valueType: p.Batch.Types[i], class: p.Classes[i]}); !slices.Contains(keys, k) {
+				keys = append(keys, k)
+			}
+		}
+	}
+	if err := w.connect(ctx); err != nil {
+		return err
+	}
+	if err := w.db.ensureTables(ctx, w.conn, keys); err != nil {
+		return err
+	}
+	return w.writeRows(ctx, batches, rows, true)
+}
+
+// writeRows stores rows; last says that they are the last of the batches, whose marks and position go with them.
+func (w *writer) writeRows(ctx context.Context, batches []*pending, rows []row, last bool) error {
+	err := w.transact(ctx, batches, rows, last)
+	var refused *pgconn.PgError
+	if err == nil || !errors.As(err, &refused) {
+		return err
+	}
+	switch class := refused.Code[:2]; {
+	case refused.Code == "42P01": // no such table: somebody dropped it
+		w.db.forgetTables()
+		return err
+	case class != "22" && class != "23" && class != "54": // not about the values
+		return err
+	case len(rows) == 0:
+		return err
+	case len(rows) == 1:
+		w.db.m.dropped.Inc()
+		w.db.o.Logger.Error("the database refuses a value, which is dropped", "item", uint64(rows[0].item), "at", rows[0].at, "error", err)
+		return w.writeRows(ctx, batches, nil, last)
+	}
+	if err := w.writeRows(ctx, batches, rows[:len(rows)/2], false); err != nil {
+		return err
+	}
+	return w.writeRows(ctx, batches, rows[len(rows)/2:], last)
+}
+
+// transact is one transaction.
+func (w *writer) transact(ctx context.Context, batches []*pending, rows []row, last bool) error {
+	tx, err := w.conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(ctx) //nolint:errcheck // after Commit it does nothing, and after an error the connection is closed
+	touched, err := w.insertAll(ctx, rows)
+	if err != nil {
+		return err
+	}
+	if err := w.keepState(ctx, batches, touched, rows, last); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	w.db.noteTables(touched)
+	return nil
+}
+
+// statement is rows of one table, sorted by item and time.
+type statement struct {
+	key  tableKey
+	rows []row
+}
+
+// statements sorts rows into statements.
+func statements(rows []row) []statement {
+	byKey := map[tableKey][]row{}
+	for _, r := range rows {
+		k := tableKey{valueType: r.p.Batch.Types[r.row], class: r.p.Classes[r.row]}
+		byKey[k] = append(byKey[k], r)
+	}
+	var all []statement
+	for k, rows := range byKey {
+		slices.SortStableFunc(rows, func(a, b row) int {
+			switch {
+			case a.item != b.item && a.item < b.item, a.item == b.item && a.at < b.at:
+				return -1
+			case a.item == b.item && a.at == b.at:
+				return 0
+			}
+			return 1
+		})
+		for len(rows) > 0 {
+			n, size := 0, 0
+			for n < len(rows) && n < statementRows && (n == 0 || size < statementBytes) {
+				size += rowSize(&rows[n])
+				n++
+			}
+			all = append(all, statement{k, rows[:n]})
+			rows = rows[n:]
+		}
+	}
+	return all
+}
+
+func rowSize(r *row) int {
+	const fixed = 40
+	if r.p.Batch.Types[r.row].InArena() {
+		return fixed + 2*len(r.p.Batch.Bytes(r.row))
+	}
+	return fixed
+}
+
+// maxMoves bounds how far a value is moved that finds its instant taken.
+const maxMoves = 10_000
+
+// insertAll inserts rows, all statements on their way at once. Where fewer rows came new than were sent, the others are compared with what
+// is there: the same value is one that was written before, another one moves to the next nanosecond.
+func (w *writer) insertAll(ctx context.Context, rows []row) (map[model.ItemID]touch, error) {
+	todo := statements(rows)
+	touched := map[model.ItemID]touch{}
+	for _, s := range todo {
+		for i := range s.rows {
+			t := touched[s.rows[i].item]
+			t.types |= 1 << s.key.valueType
+			t.classes |= 1 << s.key.class
+			touched[s.rows[i].item] = t
+		}
+	}
+	for range maxMoves {
+		if len(todo) == 0 {
+			return touched, nil
+		}
+		conflicting, err := w.insert(ctx, todo)
+		if err != nil {
+			return nil, err
+		}
+		var moved []row
+		for _, s := range conflicting {
+			others, err := w.compare(ctx, s)
+			if err != nil {
+				return nil, err
+			}
+			moved = append(moved, others...)
+		}
+		todo = statements(moved)
+	}
+	return nil, fmt.Errorf("no free instant for %d values within %d ns", len(todo), maxMoves)
+}
+
+// insert runs statements in a pipeline and returns those that stored fewer rows than they have.
+func (w *writer) insert(ctx context.Context, todo []statement) ([]statement, error) {
+	var batch pgconn.Batch
+	for _, s := range todo {
+		arrays := s.key.arraysOf(s.rows)
+		values, oids, formats := parameters(arrays)
+		batch.ExecParams(s.key.insertSQL(), values, oids, formats, nil)
+	}
+	results := w.conn.PgConn().ExecBatch(ctx, &batch)
+	var conflicting []statement
+	for i := 0; results.NextResult(); i++ {
+		tag, err := results.ResultReader().Close()
+		if err == nil && tag.RowsAffected() < int64(len(todo[i].rows)) {
+			conflicting = append(conflicting, todo[i])
+		}
+	}
+	return conflicting, results.Close()
+}
+
+func parameters(arrays []*array) (values [][]byte, oids []uint32, formats []int16) {
+	for _, a := range arrays {
+		values = append(values, a.encoded())
+		oids = append(oids, a.oid)
+		formats = append(formats, 1)
+	}
+	return values, oids, formats
+}
+
+// compare returns the rows of a statement whose instants hold another value, moved by one nanosecond.
+func (w *writer) compare(ctx context.Context, s statement) ([]row, error) {
+	items, clocks, nanos := newArray(oidInt8Array), newArray(oidInt4Array), newArray(oidInt4Array)
+	byInstant := make(map[instant][]int, len(s.rows))
+	lowest, highest := s.rows[0].at, s.rows[0].at
+	for i := range s.rows {
+		r := &s.rows[i]
+		clock, ns := split(r.at)
+		items.int8(int64(r.item))
+		clocks.int4(clock)
+		nanos.int4(ns)
+		byInstant[instant{r.item, r.at}] = append(byInstant[instant{r.item, r.at}], i)
+		lowest, highest = min(lowest, r.at), max(highest, r.at)
+	}
+	sql := fmt.Sprintf(`SELECT DISTINCT h.itemid, h.clock, h.ns, %s FROM unnest($1::bigint[], $2::integer[], $3::integer[]) AS w(itemid, clock, ns)
+		JOIN %s h ON h.itemid = w.itemid AND h.clock = w.clock AND h.ns = w.ns WHERE h.clock BETWEEN $4 AND $5`, qualified(s.key.shape().names), s.key)
+	from, _ := split(lowest)
+	to, _ := split(highest)
+	values, oids, formats := parameters([]*array{items, clocks, nanos})
+	rows := w.conn.PgConn().ExecParams(ctx, sql, append(values, int4Param(from), int4Param(to)),
+		append(oids, oidInt4, oidInt4), append(formats, 1, 1), []int16{1})
+	var moved []row
+	for rows.NextRow() {
+		id, at, bits, text, err := s.key.decodeRow(rows.Values())
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range byInstant[instant{id, at}] {
+			if r := s.rows[i]; !r.same(bits, text) {
+				r.at++
+				moved = append(moved, r)
+			}
+		}
+	}
+	_, err := rows.Close()
+	return moved, err
+}
+
+// touch says which tables got rows of an item.
+type touch struct {
+	types   uint8
+	classes uint16
+}
