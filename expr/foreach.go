@@ -111,7 +111,7 @@ func bucketBound(key string, n int, first bool) (float64, bool) {
 	if first {
 		n = 1
 	}
-	_, params := splitKey(key)
+	_, params := SplitKey(key)
 	if n > len(params) {
 		return 0, false
 	}

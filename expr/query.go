@@ -36,7 +36,7 @@ func ParseQuery(r Ref) (*Query, error) {
 		key, filter = r.Key[:i], r.Key[i+2:len(r.Key)-1]
 	}
 	q.Key = key
-	q.name, q.params = splitKey(key)
+	q.name, q.params = SplitKey(key)
 	if filter == "" {
 		return q, nil
 	}
@@ -69,7 +69,7 @@ func (q *Query) MatchKey(key string) bool {
 	if key == q.Key {
 		return true
 	}
-	name, params := splitKey(key)
+	name, params := SplitKey(key)
 	if name != q.name || len(params) != len(q.params) {
 		return false
 	}
@@ -215,8 +215,8 @@ func (p *filterParser) condition() error {
 	return err
 }
 
-// splitKey cuts a key into its name and the parameters in brackets, without their quotes.
-func splitKey(key string) (name string, params []string) {
+// SplitKey cuts an item key into its name and the parameters in brackets, without their quotes; a list in brackets keeps them.
+func SplitKey(key string) (name string, params []string) {
 	open := strings.IndexByte(key, '[')
 	if open < 0 || !strings.HasSuffix(key, "]") {
 		return key, nil
