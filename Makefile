@@ -10,7 +10,7 @@ PAGE_SOURCES := $(shell find web/app/src web/app/public -type f 2>/dev/null) web
 
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test page lint unit system soak bench clean $(BIN)
+.PHONY: build run test page lint unit system soak bench-nvps clean $(BIN)
 
 build: page $(BIN)
 
@@ -54,6 +54,10 @@ soak: build
 	TIDEMARK_CRASH_CLONES=1000000 TIDEMARK_KILLS=10000 TIDEMARK_FAULT_RUNS=100000 TIDEMARK_FULL_DISKS=1000 TIDEMARK_BIT_FLIPS=100000 TIDEMARK_MODEL_ROUNDS=100000 \
 		go test -count=1 -timeout 0 -run 'TestDB_' -v ./storage/dbengine
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) TIDEMARK_KILLS=10000 go test -count=1 -timeout 0 -v ./test/crash
+
+# The ladder of new values per second; results go into docs/benchmarks.md.
+bench-nvps: build
+	bash bench/nvps.sh
 
 clean:
 	rm -rf bin web/dist/assets web/dist/index.html
