@@ -8,6 +8,7 @@ package histsync
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -67,6 +68,7 @@ type Syncer struct {
 
 	values, batches, refused, unrecorded *metrics.Counter
 	appendBusy, evaluateBusy             *metrics.FloatCounter
+	typed                                map[model.ValueType]*metrics.Counter
 
 	// refusal is used by the appending goroutine only, evaluation by the evaluating one.
 	refusal, evaluation repeated
@@ -104,13 +106,30 @@ func New(o Options) *Syncer {
 		batches:      set.NewCounter("tidemark_histsync_batches_total"),
 		refused:      set.NewCounter("tidemark_histsync_refused_values_total"),
 		unrecorded:   set.NewCounter("tidemark_histsync_unrecorded_batches_total"),
+		typed:        make(map[model.ValueType]*metrics.Counter),
 		appendBusy:   set.NewFloatCounter("tidemark_histsync_append_busy_seconds_total"),
 		evaluateBusy: set.NewFloatCounter("tidemark_histsync_evaluate_busy_seconds_total"),
+	}
+	for _, t := range []model.ValueType{
+		model.Float, model.Character, model.LogEntry, model.Uint, model.Text, model.Binary, model.Unsupported,
+	} {
+		s.typed[t] = set.NewCounter(fmt.Sprintf("tidemark_histsync_typed_values_total{type=%q}", t))
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
 	return s
+}
+
+// countTypes counts values by their type, as zabbix[wcache,values,type] shows them.
+func (s *Syncer) countTypes(b *model.Batch) {
+	var counts [256]int
+	for _, t := range b.Types {
+		counts[t]++
+	}
+	for t, c := range s.typed {
+		c.Add(counts[t])
+	}
 }
 
 // stored is a batch that the engine has, on its way to the evaluator.
@@ -166,6 +185,7 @@ func (s *Syncer) syncBatch(ctx context.Context, b *model.Batch, size int, line c
 		return
 	}
 	s.values.Add(b.Len())
+	s.countTypes(b)
 	s.batches.Inc()
 	line <- stored{batch: b, sizeBytes: size, lsn: lsn}
 }
