@@ -6,11 +6,9 @@ import (
 	"math"
 	"sync"
 
+	"tidemark/internal/idtable"
 	"tidemark/model"
 )
-
-// latestShards spreads the locks of the table.
-const latestShards = 64
 
 // maxLatestTextBytes is the longest text that the table keeps; longer ones are read from the engine when asked for.
 const maxLatestTextBytes = 4 << 10
@@ -19,12 +17,9 @@ const maxLatestTextBytes = 4 << 10
 // the start is read from the engine when somebody asks.
 type Latest struct {
 	querier *Querier
-	shards  [latestShards]latestShard
-}
-
-type latestShard struct {
-	mu    sync.Mutex
-	items map[model.ItemID]latestState
+	// mu is held for a whole batch: there is one syncer, and a reader can wait for the millisecond that a batch takes.
+	mu    sync.RWMutex
+	items idtable.Table[model.ItemID, latestState]
 }
 
 // latestState is the last two values of one item. Texts are in extra, because most items are numbers.
@@ -57,33 +52,48 @@ type LastValues struct {
 
 // NewLatest returns an empty table that reads older values through q.
 func NewLatest(q *Querier) *Latest {
-	l := &Latest{querier: q}
-	for i := range l.shards {
-		l.shards[i].items = make(map[model.ItemID]latestState)
-	}
-	return l
+	return &Latest{querier: q}
 }
-
-func (l *Latest) shard(id model.ItemID) *latestShard { return &l.shards[uint64(id)%latestShards] }
 
 // Observe takes over the values of a batch. It keeps nothing of the batch and never waits for anything but a lock.
 func (l *Latest) Observe(b *model.Batch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	cursor := l.items.Cursor()
 	for i, id := range b.Items {
 		if b.Flags[i].Skipped() || b.Types[i] == model.Raw {
 			continue
 		}
-		s := l.shard(id)
-		s.mu.Lock()
-		state := s.items[id]
+		state := cursor.Get(id)
+		if state == nil {
+			state = l.state(id)
+			cursor = l.items.Cursor()
+		}
 		if b.Types[i] == model.Unsupported {
 			state.unsupported(b.Bytes(i))
 		} else {
 			state.supported()
 			state.observe(b.At[i], b.Types[i], b.Bits[i], b.Arena)
 		}
-		s.items[id] = state
-		s.mu.Unlock()
 	}
+}
+
+// state returns the state of an item, made if need be; l.mu is held for writing.
+func (l *Latest) state(id model.ItemID) *latestState {
+	s := l.items.Get(id)
+	if s == nil {
+		s = new(latestState)
+		l.items.Set(id, s)
+	}
+	return s
+}
+
+// complete reports whether the engine need not be asked about an item.
+func (l *Latest) complete(id model.ItemID) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	s := l.items.Get(id)
+	return s != nil && s.complete()
 }
 
 func (s *latestState) unsupported(reason []byte) {
@@ -148,40 +158,36 @@ func (s *latestState) cut() bool { return s.extra != nil && (s.extra.lastCut || 
 // Sweep drops what is kept of items that do not exist any more and returns how many they were. The server calls it
 // now and then; exists must not ask Latest.
 func (l *Latest) Sweep(exists func(model.ItemID) bool) (dropped int) {
-	for i := range l.shards {
-		s := &l.shards[i]
-		s.mu.Lock()
-		for id := range s.items {
-			if !exists(id) {
-				delete(s.items, id)
-				dropped++
-			}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.items.Each(func(id model.ItemID, _ *latestState) bool {
+		if !exists(id) {
+			l.items.Set(id, nil)
+			dropped++
 		}
-		s.mu.Unlock()
-	}
+		return true
+	})
 	return dropped
 }
 
 // LastAt returns the time of an item's newest value since the start, Unix nanoseconds; zero when none came yet. It does
 // not ask the engine.
 func (l *Latest) LastAt(id model.ItemID) int64 {
-	s := l.shard(id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.items[id].lastAt
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if s := l.items.Get(id); s != nil {
+		return s.lastAt
+	}
+	return 0
 }
 
 // Get returns the last two values of items, in their order.
 func (l *Latest) Get(ctx context.Context, ids []model.ItemID) ([]LastValues, error) {
 	var unknown []model.ItemID
 	for _, id := range ids {
-		s := l.shard(id)
-		s.mu.Lock()
-		state := s.items[id]
-		if !state.complete() {
+		if !l.complete(id) {
 			unknown = append(unknown, id)
 		}
-		s.mu.Unlock()
 	}
 	long, err := l.seed(ctx, unknown)
 	if err != nil {
@@ -193,13 +199,19 @@ func (l *Latest) Get(ctx context.Context, ids []model.ItemID) ([]LastValues, err
 			values[i] = v
 			continue
 		}
-		s := l.shard(id)
-		s.mu.Lock()
-		state := s.items[id]
-		values[i] = state.values(id)
-		s.mu.Unlock()
+		values[i] = l.values(id)
 	}
 	return values, nil
+}
+
+// values copies what is known of an item.
+func (l *Latest) values(id model.ItemID) LastValues {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if s := l.items.Get(id); s != nil {
+		return s.values(id)
+	}
+	return LastValues{Item: id}
 }
 
 // values copies what a state holds.
@@ -280,10 +292,7 @@ func (l *Latest) seed(ctx context.Context, ids []model.ItemID) (map[model.ItemID
 
 // update changes the state of one item under its lock.
 func (l *Latest) update(id model.ItemID, change func(*latestState)) {
-	s := l.shard(id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	state := s.items[id]
-	change(&state)
-	s.items[id] = state
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(l.state(id))
 }

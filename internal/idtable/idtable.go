@@ -57,6 +57,17 @@ func (t *Table[K, T]) Set(id K, v *T) {
 	}
 }
 
+// Each calls fn for every id that has a value, in no order, until it returns false. fn may remove the id that it is called with.
+func (t *Table[K, T]) Each(fn func(id K, v *T) bool) {
+	for key, p := range t.pages {
+		for i, v := range p.values {
+			if v != nil && !fn(key<<pageBits|K(i), v) {
+				return
+			}
+		}
+	}
+}
+
 // Cursor reads a table whose ids mostly come in runs of neighbours. It serves one goroutine, and only while the table
 // is not written.
 type Cursor[K ~uint64, T any] struct {
