@@ -166,15 +166,21 @@ func (db *DB) recoverSpool(ctx context.Context) error {
 	db.queued = db.applied
 	db.spilled = db.spool.End() > db.applied
 	// Marks and times of all records count at once, also of those that wait in the spool.
-	return db.spool.Read(ctx, db.applied, func(_ model.LSN, r spool.Record) error {
+	err := db.spool.Read(ctx, db.applied, func(_ model.LSN, r spool.Record) error {
 		db.keepMarks(r.Batch.Marks)
 		for i, id := range r.Batch.Items {
 			it := db.get(id)
 			it.newest = max(it.newest, r.Batch.At[i])
 			db.high = max(db.high, r.Batch.At[i])
+			db.low = min(db.low, r.Batch.At[i])
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	poke(db.wake)
+	return db.refill(ctx)
 }
 
 // Define takes over item definitions. They are not kept: hand them over after every Open, before the items' values.
@@ -226,6 +232,9 @@ func (db *DB) Close() error {
 		defer cancel()
 		w := newWriter(db)
 		for db.away.Load() == nil && w.flush(ctx) {
+		}
+		if err := db.away.Load(); err != nil {
+			db.o.Logger.Warn("closed with values in the spool; they are written after the next start", "error", *err)
 		}
 		w.close()
 		db.pool.Close()

@@ -1,0 +1,191 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// binaries is where Debian's package postgresql-15 puts the server.
+const binaries = "/usr/lib/postgresql/15/bin"
+
+// cluster is a private PostgreSQL server on a socket in a folder of its own.
+type cluster struct {
+	dir     string
+	cmd     *exec.Cmd
+	exited  chan struct{}
+	log     *os.File
+	account *syscall.Credential
+	// settings are options of the server.
+	settings []string
+}
+
+// shared is the cluster of the tests that do not kill it.
+var shared *cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if os.Getenv(killDSN) != "" { // a child that a test started
+		return m.Run()
+	}
+	var err error
+	shared, err = startCluster("-cfsync=off", "-cautovacuum=off")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer shared.remove()
+	return m.Run()
+}
+
+func startCluster(settings ...string) (*cluster, error) {
+	if _, err := os.Stat(binaries + "/postgres"); err != nil {
+		return nil, fmt.Errorf("%w; run storage/postgres/install-postgresql.sh", err)
+	}
+	dir, err := os.MkdirTemp("/tmp", "tmpg") // sockets need a short path
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{dir: dir, settings: settings}
+	if os.Getuid() == 0 { // the server refuses to run as root
+		u, err := user.Lookup("postgres")
+		if err != nil {
+			return nil, err
+		}
+		uid, _ := strconv.Atoi(u.Uid)
+		gid, _ := strconv.Atoi(u.Gid)
+		c.account = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		if err := os.Chown(dir, uid, gid); err != nil {
+			return nil, err
+		}
+	}
+	out, err := c.command("initdb", "-D", c.data(), "-U", "postgres", "-E", "UTF8", "--locale=C", "--auth=trust", "-N").CombinedOutput()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("initdb: %w\n%s", err, out), os.RemoveAll(dir))
+	}
+	if c.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
+		return nil, err
+	}
+	return c, c.start()
+}
+
+func (c *cluster) data() string { return filepath.Join(c.dir, "data") }
+
+func (c *cluster) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(binaries, name), args...)
+	cmd.Dir = c.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.account, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// start starts the server and waits until it answers.
+func (c *cluster) start() error {
+	args := append([]string{"-D", c.data(), "-k", c.dir, "-p", "5432", "-clisten_addresses=", "-cmax_connections=60"}, c.settings...)
+	c.cmd = c.command("postgres", args...)
+	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
+	if err := c.cmd.Start(); err != nil {
+		return err
+	}
+	c.exited = make(chan struct{})
+	go func(cmd *exec.Cmd, exited chan struct{}) {
+		_ = cmd.Wait() // killed or stopped
+		close(exited)
+	}(c.cmd, c.exited)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, c.dsn("postgres"))
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-c.exited:
+			text, _ := os.ReadFile(c.log.Name())
+			return fmt.Errorf("the server ended: %s", bytes.TrimSpace(text))
+		case <-ctx.Done():
+			return fmt.Errorf("the server does not answer: %w", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// kill ends the server and all that it started at once, as a power cut of that machine would, and waits until they are gone.
+func (c *cluster) kill() error {
+	children, _ := filepath.Glob("/proc/[0-9]*/stat")
+	err := c.cmd.Process.Kill()
+	<-c.exited
+	for _, name := range children {
+		var pid, parent int
+		var comm, state string
+		stat, readErr := os.ReadFile(name)
+		if readErr != nil {
+			continue
+		}
+		// A backend whose postmaster is gone has parent 1 and ends by itself, at its next look; the segment of shared memory is free
+		// only then.
+		if n, _ := fmt.Sscanf(string(stat), "%d %s %s %d", &pid, &comm, &state, &parent); n == 4 && comm == "(postgres)" {
+			if cwd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); cwd == c.data() {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+	return err
+}
+
+func (c *cluster) remove() {
+	_ = c.cmd.Process.Signal(syscall.SIGINT)
+	select {
+	case <-c.exited:
+	case <-time.After(20 * time.Second):
+		_ = c.kill()
+	}
+	_ = c.log.Close()
+	_ = os.RemoveAll(c.dir)
+}
+
+func (c *cluster) dsn(database string) string {
+	return fmt.Sprintf("host=%s port=5432 user=postgres dbname=%s", c.dir, database)
+}
+
+var databases atomic.Int64
+
+// database makes an empty database.
+func (c *cluster) database(t testing.TB) string {
+	t.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, c.dsn("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	name := fmt.Sprintf("t%d", databases.Add(1))
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn, err := pgx.Connect(ctx, c.dsn("postgres"))
+		if err != nil {
+			return // a killed cluster
+		}
+		defer conn.Close(ctx)
+		if _, err := conn.Exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return c.dsn(name)
+}
