@@ -2,9 +2,12 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 
@@ -21,7 +24,7 @@ func mongoCommand() *cobra.Command {
 		Args:  noArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(mongoReportCommand())
+	c.AddCommand(mongoTopCommand(), mongoReportCommand(), mongoExportCommand())
 	return c
 }
 
@@ -89,7 +92,11 @@ func reportFile(c *cobra.Command, name string, ports []uint16) (*sniff.Report, e
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ReadAll(source); err != nil {
+	switch err := s.ReadAll(source); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		// A capture that was ended by force; what it holds is worth a report.
+		fmt.Fprintf(c.ErrOrStderr(), "tidemark: %s: %v; the report is of what came before\n", name, err)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	r := s.Report()
@@ -100,8 +107,8 @@ func printMongoReport(w io.Writer, r *sniff.Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "%d packets, %d duplicates, %d MongoDB connections, %d encrypted; %d gaps, %d requests and %d replies without the other\n",
 		r.Packets, r.Duplicates, r.Flows, r.EncryptedFlows, r.Gaps, r.Unmatched.Requests, r.Unmatched.Replies)
-	for kind, n := range r.Malformed {
-		fmt.Fprintf(t, "%d not understood: %s\n", n, kind)
+	for _, kind := range slices.Sorted(maps.Keys(r.Malformed)) {
+		fmt.Fprintf(t, "%d not understood: %s\n", r.Malformed[kind], kind)
 	}
 	fmt.Fprintf(t, "\ntime ms\trequests\terrors\tp50 ms\tp95 ms\tp99 ms\tmax ms\t  shape\n")
 	for _, s := range r.Shapes {

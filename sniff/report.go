@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"tidemark/sniff/packet"
 	"tidemark/sniff/reqstat"
 )
 
@@ -65,11 +64,7 @@ func (s *Sniffer) Report() Report {
 		Unmatched: UnmatchedReport{Requests: c.Pair.UnmatchedRequests, Replies: c.Pair.UnmatchedReplies},
 		Gaps:      c.Flow.Gaps, Reordered: c.Flow.Reordered, Malformed: map[string]uint64{},
 	}
-	for kind, n := range map[string]uint64{
-		"truncated frame": c.Verdicts[packet.Truncated], "malformed frame": c.Verdicts[packet.Malformed], "fragment": c.Verdicts[packet.Fragment],
-		"header": c.Flow.BadHeader, "message": c.Pair.MalformedMessage, "command": c.Pair.MalformedCommand, "reply": c.Pair.MalformedReply,
-		"compression": c.Pair.MalformedCompression, "cut off": c.Pair.Unreadable, "no room": c.Flow.NoBuffer,
-	} {
+	for kind, n := range c.Malformed() {
 		if n > 0 {
 			r.Malformed[kind] = n
 		}

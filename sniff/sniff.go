@@ -34,9 +34,12 @@ type Counters struct {
 	Verdicts [packet.VerdictCount]uint64
 	Flow     flow.Counters
 	Pair     pair.Counters
-	// Shapes is how many shapes live, ShapeOverflow how many statements went under "other".
+	// Source is what the capture lost, as of the last interval.
+	Source capture.Stats
+	// Shapes is how many shapes live, ShapeOverflow how many statements went under "other", ShapesEvicted how many made room.
 	Shapes        int
 	ShapeOverflow uint64
+	ShapesEvicted uint64
 	// Flows and BufferBytes are what the flow table holds now.
 	Flows, BufferBytes int
 }
@@ -51,6 +54,8 @@ type Sniffer struct {
 	finder   *shape.Finder
 	stats    *reqstat.Table
 	expired  int64
+	source   capture.Stats
+	evicted  uint64
 }
 
 // New returns a sniffer that has seen nothing yet.
@@ -94,7 +99,7 @@ func (s *Sniffer) Counters() Counters {
 	flows, buffered := s.flows.Len()
 	return Counters{
 		Frames: s.frames, Verdicts: s.verdicts, Flow: s.flows.Counters(), Pair: s.pairer.Counters(),
-		Shapes: s.finder.Len(), ShapeOverflow: s.finder.Overflow, Flows: flows, BufferBytes: buffered,
+		Source: s.source, ShapesEvicted: s.evicted, Shapes: s.finder.Len(), ShapeOverflow: s.finder.Overflow, Flows: flows, BufferBytes: buffered,
 	}
 }
 
