@@ -37,6 +37,8 @@ var migrations embed.FS
 var (
 	// ErrInUse says that another process holds the database.
 	ErrInUse = errors.New("in use by another tidemark; stop it or use --http")
+	// ErrDamaged says that the database's file is damaged; Rebuild makes a new one of what can be read.
+	ErrDamaged = errors.New("damaged")
 	// ErrNotFound says that the named object does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrInvalid says that an object cannot be stored as it is.
@@ -186,6 +188,8 @@ func (d *DB) wrap(what string, err error) error {
 	if errors.As(err, &s) {
 		if code := s.Code() & 0xff; code == sqlitelib.SQLITE_BUSY || code == sqlitelib.SQLITE_LOCKED {
 			return fmt.Errorf("%s is %w", d.path, ErrInUse)
+		} else if code == sqlitelib.SQLITE_CORRUPT || code == sqlitelib.SQLITE_NOTADB {
+			return fmt.Errorf("%s is %w: %s: %w", d.path, ErrDamaged, what, err)
 		}
 	}
 	return fmt.Errorf("%s: %s: %w", d.path, what, err)
@@ -205,6 +209,13 @@ func (d *DB) Close() error {
 
 // Changed delivers at least once after each change of hosts, items, triggers or macros; several may come as one.
 func (d *DB) Changed() <-chan struct{} { return d.changed }
+
+// MaxItemID returns the largest id of an item; zero for none.
+func (d *DB) MaxItemID(ctx context.Context) (model.ItemID, error) {
+	var n uint64
+	err := d.sql.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM items").Scan(&n)
+	return model.ItemID(n), d.wrap("read the largest item id", err)
+}
 
 // Revision returns the number of the newest change.
 func (d *DB) Revision(ctx context.Context) (uint64, error) {

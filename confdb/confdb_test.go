@@ -1,9 +1,11 @@
 package confdb
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -130,4 +132,57 @@ func TestOpen_needsNoSharedMemoryFile(t *testing.T) {
 	if hosts(t, d)["queue-1"] == nil {
 		t.Error("the host is missing")
 	}
+}
+
+// TestRebuild damages a database in several ways: Open or the first use says ErrDamaged, and Rebuild keeps what can be read.
+func TestRebuild(t *testing.T) {
+	whole := t.TempDir()
+	d := open(t, whole)
+	importFile(t, d, "template-6.0.yaml")
+	importFile(t, d, "host-7.0.json")
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(whole + "/" + FileName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range map[string]func([]byte) []byte{
+		"empty page":  func(b []byte) []byte { clear(b[len(b)-4096:]); return b },
+		"cut in half": func(b []byte) []byte { return b[:len(b)/2] },
+		"no database": func(b []byte) []byte { copy(b, "something else"); return b },
+		"nothing":     func(b []byte) []byte { return bytes.Repeat([]byte{0xa5}, len(b)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(dir+"/"+FileName, damage(bytes.Clone(content)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := Rebuild(t.Context(), dir, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			d := open(t, dir)
+			importFile(t, d, "template-6.0.yaml")
+			kept := hosts(t, d)["queue-1"]
+			if name == "empty page" && (kept == nil || len(kept.Items) == 0) {
+				t.Errorf("the host is lost with one page")
+			}
+			if aside, _ := filepath.Glob(dir + "/" + FileName + ".damaged-*"); len(aside) != 1 {
+				t.Errorf("the damaged file was not kept: %v", aside)
+			}
+			var n int
+			if err := d.sql.QueryRow("SELECT count(*) FROM pragma_foreign_key_check").Scan(&n); err != nil || n != 0 {
+				t.Errorf("%d rows without their owner, %v", n, err)
+			}
+		})
+	}
+	t.Run("is told", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := os.WriteFile(dir+"/"+FileName, bytes.Repeat([]byte{0xa5}, 8192), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(t.Context(), dir, Options{}); !errors.Is(err, ErrDamaged) {
+			t.Errorf("error %v, want ErrDamaged", err)
+		}
+	})
 }

@@ -30,16 +30,18 @@ func ImportOffline(ctx context.Context, data string, files []File, logger *slog.
 		return nil, fmt.Errorf("%s: %w (%v)", data, ErrInUse, err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	c, err := catalog.Open(ctx, fsys, filepath.Join(data, "catalog"), catalog.Options{Logger: logger})
-	if err != nil {
-		return nil, fmt.Errorf("open the catalog: %w", err)
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	db, err := confdb.Open(ctx, data, confdb.Options{IDs: c, Logger: logger})
+	ids := &itemIDs{}
+	db, err := confdb.Open(ctx, data, confdb.Options{IDs: ids, Logger: logger})
 	if err != nil {
 		return nil, fmt.Errorf("open the configuration: %w", err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	c, err := openCatalog(ctx, fsys, db, 0, catalog.Options{Logger: logger}, data)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	ids.catalog = c
 	for _, f := range files {
 		report, err := db.Import(ctx, f.Name, f.Source, confdb.ImportOptions{})
 		if err != nil {

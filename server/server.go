@@ -55,6 +55,9 @@ type Options struct {
 	Version string
 	// Logger may be nil.
 	Logger *slog.Logger
+
+	// rebuilt is set when the configuration database was damaged and has been made anew, which is done once.
+	rebuilt bool
 }
 
 // Server is an open server.
@@ -104,11 +107,29 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	if err := s.open(ctx); err != nil {
-		_ = s.Close()
+	err := s.open(ctx)
+	if err == nil {
+		return s, nil
+	}
+	_ = s.Close()
+	if !errors.Is(err, confdb.ErrDamaged) || o.rebuilt {
 		return nil, err
 	}
-	return s, nil
+	if rebuildErr := s.rebuild(ctx); rebuildErr != nil {
+		return nil, errors.Join(err, rebuildErr)
+	}
+	o.rebuilt = true
+	return Open(ctx, o)
+}
+
+// rebuild makes a new configuration database of what can be read in a damaged one. Nothing in the folder is open.
+func (s *Server) rebuild(ctx context.Context) (err error) {
+	lock, err := vfs.OS{}.Lock(filepath.Join(s.o.Data, lockFile))
+	if err != nil {
+		return fmt.Errorf("%s: %w (%v)", s.o.Data, ErrInUse, err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	return confdb.Rebuild(ctx, s.o.Data, confdb.Options{Logger: s.logger})
 }
 
 func (s *Server) open(ctx context.Context) error {
@@ -130,13 +151,8 @@ func (s *Server) open(ctx context.Context) error {
 	return nil
 }
 
-// openStores opens what is on disk: catalog, engine, configuration.
+// openStores opens what is on disk: engine, configuration, catalog.
 func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
-	var err error
-	s.catalog, err = catalog.Open(ctx, fsys, filepath.Join(s.o.Data, "catalog"), catalog.Options{Logger: s.logger, Metrics: s.metrics})
-	if err != nil {
-		return fmt.Errorf("open the catalog: %w", err)
-	}
 	space, err := diskSpace(fsys, s.o.Data, s.o.DiskSpaceBytes)
 	if err != nil {
 		return err
@@ -155,10 +171,16 @@ func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
 	if err != nil {
 		return fmt.Errorf("open the engine: %w", err)
 	}
-	s.db, err = confdb.Open(ctx, s.o.Data, confdb.Options{IDs: s.catalog, Logger: s.logger, Metrics: s.metrics})
+	ids := &itemIDs{}
+	s.db, err = confdb.Open(ctx, s.o.Data, confdb.Options{IDs: ids, Logger: s.logger, Metrics: s.metrics})
 	if err != nil {
 		return fmt.Errorf("open the configuration: %w", err)
 	}
+	s.catalog, err = openCatalog(ctx, fsys, s.db, s.engine.MaxItemID(), catalog.Options{Logger: s.logger, Metrics: s.metrics}, s.o.Data)
+	if err != nil {
+		return err
+	}
+	ids.catalog = s.catalog
 	if err := importTemplates(ctx, s.db, s.logger); err != nil {
 		return err
 	}
@@ -166,6 +188,27 @@ func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
 	s.definitions = newDefinitions(s.cache, s.catalog)
 	s.names = &namedItems{definitions: s.definitions}
 	return nil
+}
+
+// itemIDs lets the configuration be opened before the catalog that gives its ids.
+type itemIDs struct{ catalog *catalog.Catalog }
+
+// NextItemID implements confdb.IDs.
+func (i *itemIDs) NextItemID() (model.ItemID, error) { return i.catalog.NextItemID() }
+
+// openCatalog opens the catalog so that it gives no id again that the configuration or the engine knows, even if its own log
+// is lost.
+func openCatalog(ctx context.Context, fsys vfs.FS, db *confdb.DB, stored model.ItemID, o catalog.Options, data string) (*catalog.Catalog, error) {
+	configured, err := db.MaxItemID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o.MinItemID = max(configured, stored) + 1
+	c, err := catalog.Open(ctx, fsys, filepath.Join(data, "catalog"), o)
+	if err != nil {
+		return nil, fmt.Errorf("open the catalog: %w", err)
+	}
+	return c, nil
 }
 
 // openEvaluation opens triggers and events, brings the configuration into force, and evaluates what came behind the evaluated LSN.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -11,6 +12,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -270,4 +273,42 @@ func TestTokenGuard(t *testing.T) {
 	f("/api/hosts", func(r *http.Request) { r.Header.Set("Authorization", "Bearer wrong") }, http.StatusUnauthorized)
 	f("/api/hosts", func(r *http.Request) { r.SetBasicAuth("anybody", "0123456789abcdef") }, http.StatusOK)
 	f("/api/hosts", func(r *http.Request) { r.SetBasicAuth("anybody", "") }, http.StatusUnauthorized)
+}
+
+// TestOpen_lostCatalog removes the catalog and the configuration: ids that the store knows must not be given a second time.
+func TestOpen_lostCatalog(t *testing.T) {
+	dir := t.TempDir()
+	r := run(t, dir)
+	r.importExport()
+	r.sender("42.5", time.Now().Unix()-2)
+	r.stop()
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "catalog")), os.Remove(filepath.Join(dir, "config.db"))); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), Options{Data: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	id, err := s.catalog.NextItemID()
+	if stored := s.engine.MaxItemID(); err != nil || id <= stored || stored == 0 {
+		t.Errorf("id %d, %v; the store has values of %d", id, err, stored)
+	}
+}
+
+// TestOpen_damagedConfiguration starts with a damaged database, and then takes hosts again.
+func TestOpen_damagedConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	r := run(t, dir)
+	r.importExport()
+	r.stop()
+	if err := os.WriteFile(filepath.Join(dir, "config.db"), bytes.Repeat([]byte{0xa5}, 100_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r = run(t, dir)
+	r.importExport()
+	r.sender("42.5", time.Now().Unix()-2)
+	if kept, _ := filepath.Glob(filepath.Join(dir, "config.db.damaged-*")); len(kept) != 1 {
+		t.Errorf("damaged files kept: %v", kept)
+	}
 }

@@ -5,8 +5,25 @@ import (
 	"slices"
 	"time"
 
+	"tidemark/model"
 	"tidemark/storage"
 )
+
+// MaxItemID returns the largest id of an item that the engine has values of; zero for none.
+func (db *DB) MaxItemID() model.ItemID {
+	largest := model.ItemID(0)
+	for i := range db.shards {
+		sh := &db.shards[i]
+		sh.mu.Lock()
+		for s := range sh.all() {
+			if !s.empty() {
+				largest = max(largest, s.id)
+			}
+		}
+		sh.mu.Unlock()
+	}
+	return largest
+}
 
 // Stats says how full the engine is.
 func (db *DB) Stats() storage.Stats {
