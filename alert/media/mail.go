@@ -284,7 +284,8 @@ func (s *Mail) content(from *mail.Address, to []*mail.Address, m Message) []byte
 }
 
 // encodeSubject makes a header value of any text (RFC 2047). At most MaxSubjectBytes go in, so that the line stays below
-// the 998 bytes of RFC 5322 when nothing needs encoding; encoded words carry their own folds.
+// the 998 bytes of RFC 5322 when nothing needs encoding; encoded words are folded, one a line.
 func encodeSubject(text string) string {
-	return mime.QEncoding.Encode("utf-8", strings.TrimSpace(oneLine(text, MaxSubjectBytes)))
+	encoded := mime.QEncoding.Encode("utf-8", strings.TrimSpace(oneLine(text, MaxSubjectBytes)))
+	return strings.ReplaceAll(encoded, "?= =?", "?=\r\n =?")
 }

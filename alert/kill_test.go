@@ -1,0 +1,131 @@
+package alert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidemark/model"
+)
+
+const twoSteps = single + `
+actions:
+  - {name: a, step_duration: 1m, operations: [{receivers: [first], subject: "1:P{EVENT.ID}"}, {from: 2, receivers: [first, second], subject: "2:P{EVENT.ID}"}]}
+`
+
+// story lets three problems come, and two of them go, while the process dies at one call and is started again. It returns how many calls there were.
+func story(t *testing.T, config string, cut int, cutAfter bool) (w *world, deaths int) {
+	w = newWorld()
+	w.host(1, "Db1")
+	p := w.start(t, config)
+	w.cut, w.cutAfter = cut, cutAfter
+	restart := func() {
+		if w.dead {
+			p.stop()
+			deaths++
+			p = w.start(t, "")
+		}
+	}
+	var ids []model.EventID
+	for i := range 3 {
+		id := w.problem(model.TriggerID(10+i), model.High, fmt.Sprint("problem ", i))
+		ids = append(ids, id)
+		p.tell(id)
+		after(7 * time.Second)
+		restart()
+	}
+	for range 3 {
+		after(30 * time.Second)
+		restart()
+	}
+	for _, id := range ids[:2] {
+		p.tell(w.recovery(id))
+		after(7 * time.Second)
+		restart()
+	}
+	after(10 * time.Minute)
+	restart()
+	after(10 * time.Minute)
+	p.stop()
+	return w, deaths
+}
+
+// TestKill_atEveryCall lets the process die at each call of the store and of a sender, before and after its effect. Every message must come; twice only
+// the one that was sent and not recorded.
+func TestKill_atEveryCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		whole, _ := story(t, twoSteps, 0, false)
+		want := messagesOf(whole)
+		// Three problems, a first step for one receiver, a second for two, and two recoveries for two.
+		if len(want) != 3+3*2+2*2 {
+			t.Fatalf("messages without a death: %v", want)
+		}
+		for cut := 1; cut <= whole.calls; cut++ {
+			for _, after := range []bool{false, true} {
+				w, deaths := story(t, twoSteps, cut, after)
+				// What is recorded together differs from run to run, so the last calls are not always reached.
+				if deaths != 1 && w.calls > cut {
+					t.Fatalf("call %d of %d, after %v: %d deaths, want 1", cut, w.calls, after, deaths)
+				}
+				got := messagesOf(w)
+				twice := 0
+				for i := 1; i < len(got); i++ {
+					if got[i] == got[i-1] {
+						twice++
+					}
+				}
+				if !slices.Equal(slices.Compact(slices.Clone(got)), want) {
+					t.Errorf("call %d, after %v: messages\n%s\nwant\n%s", cut, after, strings.Join(got, "\n"), strings.Join(want, "\n"))
+				}
+				// At the death each session may have had one message that was sent and not recorded.
+				if twice > sessions {
+					t.Errorf("call %d, after %v: %d messages twice", cut, after, twice)
+				}
+			}
+		}
+	})
+}
+
+func messagesOf(w *world) []string {
+	var list []string
+	for _, m := range w.sent {
+		list = append(list, m.to+" "+m.subject)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// TestOverflow_readsTheStore puts more events than wait in memory: none is missed, none comes twice.
+func TestOverflow_readsTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.host(1, "Db1")
+		p := w.start(t, single+"\nactions: [{name: a, conditions: [{type: severity, value: disaster}], operations: [{receivers: [first]}]}]")
+		defer p.stop()
+		after(time.Second)
+		var ids []model.EventID
+		const count = maxPut + 2500
+		for i := range count {
+			severity := model.Warning
+			if i%1000 == 0 {
+				severity = model.Disaster
+			}
+			ids = append(ids, w.problem(model.TriggerID(i+1), severity, "x"))
+		}
+		p.mu.Lock() // Run cannot take any in between
+		for page := range slices.Chunk(ids, 500) {
+			p.tell(page...)
+		}
+		p.mu.Unlock()
+		after(time.Minute)
+		if len(w.sent) != (count+999)/1000 {
+			t.Errorf("%d messages, want %d", len(w.sent), (count+999)/1000)
+		}
+		if p.lastEvent != count {
+			t.Errorf("looked at events up to %d, want %d", p.lastEvent, count)
+		}
+	})
+}
