@@ -14,9 +14,11 @@ import (
 type appending struct {
 	encoder translog.Encoder
 	record  []byte
-	rows    []int32
-	full    []*series
-	stats   appended
+	// rows are those that are stored, decimals what the log needs of each.
+	rows     []int32
+	decimals translog.Decimals
+	full     []*series
+	stats    appended
 }
 
 // appended counts what became of values.
@@ -41,7 +43,7 @@ func (db *DB) Append(ctx context.Context, b *model.Batch) (model.LSN, error) {
 		return 0, storage.ErrClosed
 	}
 	before := db.log.End()
-	a.rows = a.rows[:0]
+	a.rows, a.decimals.Places, a.decimals.Integers = a.rows[:0], a.decimals.Places[:0], a.decimals.Integers[:0]
 	a.full = a.full[:0]
 	db.placeRows(a, b, before)
 	lsn := db.logRows(a, b)
@@ -138,7 +140,7 @@ func (db *DB) placeRows(a *appending, b *model.Batch, before model.LSN) {
 			sh.tick(&s.page, at)
 			s.page.push(t, b.Bits[i])
 			s.newest = at
-			a.rows = append(a.rows, int32(i))
+			a.store(i, s.page.scale, s.page.last)
 			if int(s.page.count) >= limits.pageValues/2 && db.full(s) {
 				a.full = append(a.full, s)
 			}
@@ -148,6 +150,12 @@ func (db *DB) placeRows(a *appending, b *model.Batch, before model.LSN) {
 	}
 	a.stats.stored += len(a.rows)
 	a.stats.bytes += 16 * len(a.rows)
+}
+
+// store notes that a row was stored.
+func (a *appending) store(i int, scale uint8, last uint64) {
+	a.rows = append(a.rows, int32(i))
+	a.decimals.Places, a.decimals.Integers = append(a.decimals.Places, scale), append(a.decimals.Integers, last)
 }
 
 // placeOther is what placeRows does for rows that are not just the next number of their series.
@@ -170,7 +178,7 @@ func (db *DB) placeOther(a *appending, b *model.Batch, i int, s *series, before 
 	b.At[i] = v.at
 	a.stats.count(flag)
 	a.stats.bytes += len(v.text)
-	a.rows = append(a.rows, int32(i))
+	a.store(i, 0, 0)
 	if db.full(s) {
 		a.full = append(a.full, s)
 	}
@@ -321,7 +329,7 @@ func (db *DB) logRows(a *appending, b *model.Batch) model.LSN {
 	}
 	marks := b.Marks
 	lsn := db.log.End()
-	rows := a.rows
+	rows, decimals := a.rows, a.decimals
 	for len(rows) > 0 || len(marks) > 0 {
 		n, m := 0, min(len(marks), translog.MaxMarks)
 		for arena := 0; n < min(len(rows), translog.MaxRows); n++ {
@@ -334,10 +342,11 @@ func (db *DB) logRows(a *appending, b *model.Batch) model.LSN {
 		if n < len(rows) {
 			m = 0 // marks come with the last values, so that they never promise more than is there
 		}
-		a.record = a.encoder.AppendBatch(a.record[:0], b, rows[:n], marks[:m])
+		a.record = a.encoder.AppendBatch(a.record[:0], b, rows[:n], &translog.Decimals{Places: decimals.Places[:n], Integers: decimals.Integers[:n]}, marks[:m])
 		lsn = db.log.Append(translog.KindBatch, a.record)
 		db.marks.put(marks[:m])
 		rows, marks = rows[n:], marks[m:]
+		decimals.Places, decimals.Integers = decimals.Places[n:], decimals.Integers[n:]
 	}
 	return lsn
 }

@@ -187,14 +187,12 @@ func (db *DB) settleRows(ctx context.Context, d *sealed) [][]hourRow {
 		if !row.stale || row.At >= d.hour {
 			continue
 		}
-		made, next, err := db.settle(ctx, d.series.id, row)
+		made, err := db.settle(ctx, d.series.id, row, d.hour)
 		if err != nil {
 			continue // it stays stale and is made again when it is asked for
 		}
-		rows[i] = made
-		if next != nil && next.At < d.hour {
-			rows = append(rows, *next)
-		}
+		rows[i] = made[0]
+		rows = append(rows, made[1:]...)
 	}
 	rows = slices.DeleteFunc(newestRows(rows), func(h hourRow) bool { return h.Count == 0 && !h.stale })
 	slices.SortStableFunc(rows, func(a, b hourRow) int { return cmp.Compare(a.valueType, b.valueType) })
@@ -210,43 +208,71 @@ func (db *DB) settleRows(ctx context.Context, d *sealed) [][]hourRow {
 	return byType
 }
 
-// settle makes a stale row again, and the one after it, whose increase counts from this one's last value.
-func (db *DB) settle(ctx context.Context, id model.ItemID, row hourRow) (made hourRow, next *hourRow, err error) {
-	stored, err := db.storedRows(id, model.TimeRange{From: row.At, To: row.At + 1})
+// settle makes a stale row again, and the one after it, whose increase counts from this one's last value. If that one is
+// stored as stale, the one behind it has waited for it and is made too, and so on up to the hour until.
+func (db *DB) settle(ctx context.Context, id model.ItemID, row hourRow, until int64) ([]hourRow, error) {
+	stored, err := db.storedRow(id, row)
 	if err != nil {
-		return row, nil, err
+		return nil, err
 	}
-	for _, s := range stored {
-		if s.At == row.At && s.valueType == row.valueType && s.Count > row.Count {
-			row = s
+	if stored.Count > row.Count {
+		row = stored
+	}
+	made, err := db.remake(ctx, id, row)
+	if err != nil {
+		return nil, err
+	}
+	rows := []hourRow{made}
+	for hour := row.At; ; {
+		if hour, err = db.hourAfter(ctx, id, hour, row.valueType); err != nil {
+			return nil, err
+		}
+		if hour == minTime || hour >= until {
+			return rows, nil
+		}
+		next := hourRow{Trend: model.Trend{At: hour}, valueType: row.valueType}
+		if stored, err = db.storedRow(id, next); err != nil {
+			return nil, err
+		}
+		if next, err = db.remake(ctx, id, next); err != nil {
+			return nil, err
+		}
+		rows = append(rows, next)
+		if !stored.stale {
+			return rows, nil
 		}
 	}
-	if made, err = db.remake(ctx, id, row); err != nil {
-		return row, nil, err
+}
+
+// storedRow returns the row that is stored for the hour and type of another; an empty one if there is none.
+func (db *DB) storedRow(id model.ItemID, row hourRow) (hourRow, error) {
+	stored, err := db.storedRows(id, model.TimeRange{From: row.At, To: row.At + 1})
+	for _, s := range stored {
+		if s.At == row.At && s.valueType == row.valueType {
+			return s, err
+		}
 	}
-	after := storage.Query{Items: []model.ItemID{id}, Range: model.TimeRange{From: row.At + storage.Hour, To: math.MaxInt64}}
-	hour := int64(minTime)
-	err = db.Read(ctx, after, func(c *model.Columns) error {
-		if c.Type != row.valueType {
+	return hourRow{}, err
+}
+
+// hourAfter returns the first hour behind another that has a number of a type, minTime if another type or nothing follows.
+func (db *DB) hourAfter(ctx context.Context, id model.ItemID, hour int64, t model.ValueType) (int64, error) {
+	after := storage.Query{Items: []model.ItemID{id}, Range: model.TimeRange{From: hour + storage.Hour, To: math.MaxInt64}}
+	next := int64(minTime)
+	err := db.Read(ctx, after, func(c *model.Columns) error {
+		if c.Type != t {
 			return errStop
 		}
 		for i, at := range c.At {
 			if c.Type == model.Uint || !math.IsNaN(c.Float(i)) {
-				hour = storage.HourOf(at)
+				next = storage.HourOf(at)
 				return errStop
 			}
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errStop) {
-		return row, nil, err
+	if errors.Is(err, errStop) {
+		err = nil
 	}
-	if hour == minTime {
-		return made, nil, nil
-	}
-	n, err := db.remake(ctx, id, hourRow{Trend: model.Trend{At: hour}, valueType: row.valueType})
-	if err != nil {
-		return row, nil, err
-	}
-	return made, &n, nil
+	return next, err
 }

@@ -189,3 +189,21 @@ func (c *cluster) database(t testing.TB) string {
 	})
 	return c.dsn(name)
 }
+
+// exec runs statements on a connection of its own.
+func (c *cluster) exec(dsn, sql string) (string, error) {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+	var text []byte
+	for _, r := range results {
+		for _, row := range r.Rows {
+			text = append(append(text, bytes.Join(row, []byte("|"))...), '\n')
+		}
+	}
+	return string(text), err
+}

@@ -90,7 +90,7 @@ func (k tableKey) shape() *shape { return &shapes[k.valueType] }
 var shapes = [valueTypes]shape{
 	model.Float: {
 		view: "history", columns: "value double precision NOT NULL", public: "itemid, clock, value, ns", names: "value",
-		arrays: []uint32{oidFloat8Array}, casts: "double precision[]",
+		arrays: []uint32{oidFloat8Array}, casts: "float8[]",
 	},
 	model.Character: {
 		view: "history_str", columns: "value text NOT NULL, raw bytea", public: "itemid, clock, value, ns", names: "value, raw",

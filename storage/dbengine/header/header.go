@@ -40,6 +40,17 @@ var (
 	Marks       = Magic{'T', 'M', 'M', 'K'}
 )
 
+// Decimals is the incompatible feature of log files whose batches may use the packed forms 3 and 4.
+const Decimals uint32 = 1
+
+// known are the incompatible features that this program reads.
+func (m Magic) known() uint32 {
+	if m == Log {
+		return Decimals
+	}
+	return 0
+}
+
 // Closed is the compatible feature of a journalfile that holds a sorted index.
 const Closed uint32 = 1
 
@@ -98,8 +109,8 @@ func Decode(b []byte, want Magic) (Header, error) {
 	h.Generation = binary.LittleEndian.Uint32(b[16:])
 	h.Number = binary.LittleEndian.Uint32(b[20:])
 	h.LSN = model.LSN(binary.LittleEndian.Uint64(b[24:]))
-	if h.Incompatible != 0 {
-		return h, fmt.Errorf("%w: it uses feature bits %#x, and this program knows none", ErrNewer, h.Incompatible)
+	if known := want.known(); h.Incompatible&^known != 0 {
+		return h, fmt.Errorf("%w: it uses feature bits %#x, and this program knows %#x", ErrNewer, h.Incompatible, known)
 	}
 	return h, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -34,18 +35,34 @@ const (
 	packedZeros byte = iota // every number is zero
 	packedEqual             // every number is the one that follows, a uvarint
 	packedSized             // a nibble per number with its size in bytes, then the numbers
+	packedThen              // the first number, then all others, which are equal: two uvarints
+	packedDecimals          // as packedSized, but floats may be integers, for which 8 is added to the nibble
 )
+
+// maxDecimals bounds the decimals of floats that are logged as integers.
+const maxDecimals = 15
+
+var powers = [maxDecimals + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
 // Encoder makes batch records. Its zero value is ready; it keeps room between uses.
 type Encoder struct{ column []uint64 }
 
-// AppendBatch appends the record of the given rows of b and of marks to dst: at most MaxRows, MaxMarks and MaxArenaBytes.
-func (e *Encoder) AppendBatch(dst []byte, b *model.Batch, rows []int32, marks []model.Mark) []byte {
+// Decimals tell, for each row that is logged, how its float may be written shorter.
+type Decimals struct {
+	// Places is 0 for a float that is logged as its bits, else one more than its decimals (up to 15).
+	Places []uint8
+	// Integers are then the signed numbers that divided by 10^decimals give the same bits; below 2^54 in size.
+	Integers []uint64
+}
+
+// AppendBatch appends the record of the given rows of b, in rising order, and of marks to dst: at most MaxRows, MaxMarks and
+// MaxArenaBytes. d may be nil.
+func (e *Encoder) AppendBatch(dst []byte, b *model.Batch, rows []int32, d *Decimals, marks []model.Mark) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(rows)))
 	dst = binary.AppendUvarint(dst, uint64(len(marks)))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(b.ArrivedAt))
 	if len(rows) > 0 {
-		dst = e.appendRows(dst, b, rows)
+		dst = e.appendRows(dst, b, rows, d)
 	}
 	for _, m := range marks {
 		dst = appendShort(dst, m.Key)
@@ -60,25 +77,21 @@ func appendShort(dst []byte, s string) []byte {
 	return append(append(dst, byte(len(s))), s...)
 }
 
-func (e *Encoder) appendRows(dst []byte, b *model.Batch, rows []int32) []byte {
-	dst = appendRuns(dst, rows, b.Types)
-	dst = appendRuns(dst, rows, b.Flags)
-	e.column = slices.Grow(e.column[:0], len(rows))[:len(rows)]
+func (e *Encoder) appendRows(dst []byte, b *model.Batch, rows []int32, d *Decimals) []byte {
+	first, n := int(rows[0]), len(rows)
+	if int(rows[n-1])-first+1 == n { // nearly always
+		dst = appendRuns(dst, b.Types[first:first+n])
+		dst = appendRuns(dst, b.Flags[first:first+n])
+		dst = appendSteps(e, dst, b.Items[first:first+n], 0)
+		dst = appendSteps(e, dst, b.At[first:first+n], uint64(b.ArrivedAt))
+	} else {
+		dst = appendRuns(dst, gather(b.Types, rows))
+		dst = appendRuns(dst, gather(b.Flags, rows))
+		dst = appendSteps(e, dst, gather(b.Items, rows), 0)
+		dst = appendSteps(e, dst, gather(b.At, rows), uint64(b.ArrivedAt))
+	}
+	e.column = resize(e.column, n)
 	column := e.column
-	last := uint64(0)
-	for k, i := range rows {
-		item := uint64(b.Items[i])
-		column[k] = zigzag(item - last)
-		last = item
-	}
-	dst = appendPacked(dst, column)
-	last = uint64(b.ArrivedAt)
-	for k, i := range rows {
-		at := uint64(b.At[i])
-		column[k] = zigzag(at - last)
-		last = at
-	}
-	dst = appendPacked(dst, column)
 	texts := false
 	for k, i := range rows {
 		switch b.Types[i] {
@@ -91,7 +104,7 @@ func (e *Encoder) appendRows(dst []byte, b *model.Batch, rows []int32) []byte {
 			texts = true
 		}
 	}
-	dst = appendPacked(dst, column)
+	dst = appendValues(dst, column, d)
 	if texts {
 		for _, i := range rows {
 			if b.Types[i].InArena() {
@@ -102,22 +115,92 @@ func (e *Encoder) appendRows(dst []byte, b *model.Batch, rows []int32) []byte {
 	return dst
 }
 
+func gather[T any](column []T, rows []int32) []T {
+	all := make([]T, len(rows))
+	for k, i := range rows {
+		all[k] = column[i]
+	}
+	return all
+}
+
+func resize(s []uint64, n int) []uint64 {
+	if cap(s) < n {
+		return make([]uint64, n)
+	}
+	return s[:n]
+}
+
+// appendSteps appends the differences of a column's numbers to the one before, the first to start.
+func appendSteps[T ~int64 | ~uint64](e *Encoder, dst []byte, v []T, start uint64) []byte {
+	first := zigzag(uint64(v[0]) - start)
+	if len(v) > 1 {
+		step, k := v[1]-v[0], 2
+		for k < len(v) && v[k]-v[k-1] == step {
+			k++
+		}
+		if k == len(v) && (first != 0 || step != 0) {
+			dst = binary.AppendUvarint(append(dst, packedThen), first)
+			return binary.AppendUvarint(dst, zigzag(uint64(step)))
+		}
+	}
+	e.column = resize(e.column, len(v))
+	last := T(start)
+	for k, x := range v {
+		e.column[k] = zigzag(uint64(x - last))
+		last = x
+	}
+	return appendPacked(dst, e.column)
+}
+
+// appendValues appends the column of values.
+func appendValues(dst []byte, column []uint64, d *Decimals) []byte {
+	if d == nil || allZero(d.Places) {
+		return appendPacked(dst, column)
+	}
+	dst = appendRuns(append(dst, packedDecimals), d.Places)
+	for k, p := range d.Places {
+		if p != 0 {
+			column[k] = zigzag(d.Integers[k])
+		}
+	}
+	sizes := len(dst)
+	dst = appendSized(dst, column)
+	for k, p := range d.Places {
+		if p != 0 {
+			dst[sizes+k>>1] |= 8 << (4 * (k & 1))
+		}
+	}
+	return dst
+}
+
+func allZero(v []uint8) bool {
+	for _, x := range v {
+		if x != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 func zigzag(d uint64) uint64   { return d<<1 ^ uint64(int64(d)>>63) }
 func unzigzag(z uint64) uint64 { return z>>1 ^ -(z & 1) }
 
 // appendRuns appends a column of bytes as runs: their number, then value and length of each.
-func appendRuns[T ~uint8](dst []byte, rows []int32, column []T) []byte {
+func appendRuns[T ~uint8](dst []byte, column []T) []byte {
 	mark := len(dst)
 	dst = append(dst, 0, 0)
-	runs, start := 0, 0
-	for k := 1; k <= len(rows); k++ {
-		if k < len(rows) && column[rows[k]] == column[rows[start]] {
-			continue
+	runs := 0
+	for len(column) > 0 {
+		v, k := column[0], 1
+		for k+4 <= len(column) && column[k] == v && column[k+1] == v && column[k+2] == v && column[k+3] == v {
+			k += 4
 		}
-		dst = append(dst, byte(column[rows[start]]))
-		dst = binary.AppendUvarint(dst, uint64(k-start))
+		for k < len(column) && column[k] == v {
+			k++
+		}
+		dst = binary.AppendUvarint(append(dst, byte(v)), uint64(k))
 		runs++
-		start = k
+		column = column[k:]
 	}
 	binary.LittleEndian.PutUint16(dst[mark:], uint16(runs))
 	return dst
@@ -138,21 +221,31 @@ func appendPacked(dst []byte, v []uint64) []byte {
 		}
 		return binary.AppendUvarint(append(dst, packedEqual), v[0])
 	}
+	return appendSized(append(dst, packedSized), v)
+}
+
+// appendSized appends the nibbles with the numbers' sizes, and the numbers.
+func appendSized(dst []byte, v []uint64) []byte {
 	n := len(v)
-	dst = append(dst, packedSized)
 	sizes := len(dst)
 	dst = slices.Grow(dst, (n+1)/2+8*n+8)
 	room := dst[:cap(dst)]
 	at := sizes + (n+1)/2
-	for i, x := range v {
-		size := (bits.Len64(x) + 7) >> 3
-		if i&1 == 0 {
-			room[sizes+i>>1] = byte(size)
-		} else {
-			room[sizes+i>>1] |= byte(size << 4)
-		}
-		binary.LittleEndian.PutUint64(room[at:], x)
-		at += size
+	k := sizes
+	for ; len(v) >= 2; v = v[2:] {
+		low, high := (bits.Len64(v[0])+7)>>3, (bits.Len64(v[1])+7)>>3
+		room[k] = byte(low | high<<4)
+		k++
+		binary.LittleEndian.PutUint64(room[at:], v[0])
+		at += low
+		binary.LittleEndian.PutUint64(room[at:], v[1])
+		at += high
+	}
+	if len(v) > 0 {
+		low := (bits.Len64(v[0]) + 7) >> 3
+		room[k] = byte(low)
+		binary.LittleEndian.PutUint64(room[at:], v[0])
+		at += low
 	}
 	return room[:at]
 }
@@ -242,13 +335,59 @@ func (r *reader) packed(what string, dst []uint64, n int) []uint64 {
 		}
 		return dst
 	case packedSized:
-		return r.sized(what, dst, n)
+		return r.sized(what, dst, n, nil)
+	case packedThen:
+		first, k := binary.Uvarint(r.b)
+		then, l := uint64(0), 0
+		if k > 0 {
+			then, l = binary.Uvarint(r.b[k:])
+		}
+		if l <= 0 {
+			r.fail("%s: no two numbers", what)
+			return dst
+		}
+		r.b = r.b[k+l:]
+		dst = append(dst, first)
+		for range n - 1 {
+			dst = append(dst, then)
+		}
+		return dst
 	}
 	r.fail("%s: unknown form %d", what, form[0])
 	return dst
 }
 
-func (r *reader) sized(what string, dst []uint64, n int) []uint64 {
+// values is packed for the column of values; rows whose float was an integer are set right, and noted in whole.
+func (r *reader) values(b *model.Batch, n int) (whole []uint8) {
+	if len(r.b) == 0 || r.b[0] != packedDecimals {
+		b.Bits = r.packed("values", b.Bits, n)
+		return nil
+	}
+	r.b = r.b[1:]
+	whole = make([]uint8, 0, n)
+	r.runs("decimals", n, func(v byte) { whole = append(whole, v) })
+	if r.err != nil {
+		return nil
+	}
+	b.Bits = r.sized("values", b.Bits, n, whole)
+	if r.err != nil {
+		return nil
+	}
+	for i, p := range whole {
+		if p == 0 {
+			continue
+		}
+		if p > maxDecimals+1 || b.Types[i] != model.Float {
+			r.fail("value %d has %d decimals and type %d", i, p-1, b.Types[i])
+			return nil
+		}
+		b.Bits[i] = math.Float64bits(float64(int64(unzigzag(b.Bits[i]))) / powers[p-1])
+	}
+	return whole
+}
+
+// sized reads numbers behind the nibbles with their sizes. Where whole is not zero, 8 is added to the nibble.
+func (r *reader) sized(what string, dst []uint64, n int, whole []uint8) []uint64 {
 	sizes := r.take(what, (n+1)/2)
 	if sizes == nil {
 		return dst
@@ -256,6 +395,12 @@ func (r *reader) sized(what string, dst []uint64, n int) []uint64 {
 	b := r.b
 	for i := range n {
 		size := int(sizes[i>>1]>>(4*(i&1))) & 15
+		if whole != nil && whole[i] != 0 {
+			if size -= 8; size < 0 {
+				r.fail("%s: number %d is no integer", what, i)
+				return dst
+			}
+		}
 		if size > 8 || size > len(b) {
 			r.fail("%s: number %d of %d bytes in %d", what, i, size, len(b))
 			return dst
@@ -316,7 +461,7 @@ func (r *reader) rows(b *model.Batch, n int) {
 	r.runs("flags", n, func(v byte) { b.Flags = append(b.Flags, model.Flag(v)) })
 	items := r.packed("items", nil, n)
 	times := r.packed("times", nil, n)
-	b.Bits = r.packed("values", b.Bits, n)
+	whole := r.values(b, n)
 	if r.err != nil {
 		return
 	}
@@ -329,6 +474,7 @@ func (r *reader) rows(b *model.Batch, n int) {
 	}
 	for i, t := range b.Types {
 		switch {
+		case t == model.Float && whole != nil && whole[i] != 0:
 		case t == model.Float:
 			b.Bits[i] = bits.ReverseBytes64(b.Bits[i])
 		case t == model.Uint:

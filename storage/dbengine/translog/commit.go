@@ -156,7 +156,7 @@ func (l *Log) flush(from int, sync bool) error {
 				return err
 			}
 			// What went to the full segment is on disk; should the next one fail, it is not written again.
-			l.tail, l.tailFrom, from = l.tail[from:], start, 0
+			l.tail, l.tailFrom, from = l.tail[:copy(l.tail, l.tail[from:])], start, 0
 			if err := l.rotate(start); err != nil {
 				return err
 			}

@@ -36,7 +36,7 @@ func allRows(b *model.Batch) []int32 {
 func TestDecodeBatch_givesBackWhatWasEncoded(t *testing.T) {
 	var e Encoder
 	for _, b := range []*model.Batch{sampleBatch(), {ArrivedAt: 5}, {Marks: []model.Mark{{Key: "only"}}}} {
-		payload := e.AppendBatch(nil, b, allRows(b), b.Marks)
+		payload := e.AppendBatch(nil, b, allRows(b), nil, b.Marks)
 		got := &model.Batch{}
 		if err := DecodeBatch(got, payload); err != nil {
 			t.Fatal(err)
@@ -69,10 +69,61 @@ func TestDecodeBatch_givesBackWhatWasEncoded(t *testing.T) {
 	}
 }
 
+// decimalBatch has floats that are logged as integers, beside others.
+func decimalBatch() (*model.Batch, *Decimals) {
+	b := &model.Batch{ArrivedAt: 1_700_000_000_000_000_000}
+	d := &Decimals{}
+	for i := range 21 {
+		item, at := model.ItemID(100+i), b.ArrivedAt
+		switch i % 7 {
+		case 3:
+			b.AppendUint(item, at, uint64(i))
+			d.Places, d.Integers = append(d.Places, 0), append(d.Integers, 99)
+		case 5:
+			b.AppendFloat(item, at, math.Pi)
+			d.Places, d.Integers = append(d.Places, 0), append(d.Integers, 99)
+		default:
+			m := int64(i*i*i*i*1_000_003 - 77*i)
+			b.AppendFloat(item, at, float64(m)/100)
+			d.Places, d.Integers = append(d.Places, 3), append(d.Integers, uint64(m))
+		}
+	}
+	return b, d
+}
+
+func TestDecodeBatch_decimals(t *testing.T) {
+	var e Encoder
+	b, d := decimalBatch()
+	for _, rows := range [][]int32{allRows(b), {1, 3, 4, 5, 20}, {2}} {
+		part := &Decimals{}
+		for _, i := range rows {
+			part.Places, part.Integers = append(part.Places, d.Places[i]), append(part.Integers, d.Integers[i])
+		}
+		payload := e.AppendBatch(nil, b, rows, part, nil)
+		got := &model.Batch{}
+		if err := DecodeBatch(got, payload); err != nil {
+			t.Fatal(err)
+		}
+		for k, i := range rows {
+			if got.Items[k] != b.Items[i] || got.At[k] != b.At[i] || got.Types[k] != b.Types[i] || got.Bits[k] != b.Bits[i] {
+				t.Errorf("row %d is %d %d %d %x, expected %d %d %d %x", i, got.Items[k], got.At[k], got.Types[k], got.Bits[k],
+					b.Items[i], b.At[i], b.Types[i], b.Bits[i])
+			}
+		}
+		for cut := range payload {
+			if DecodeBatch(got, payload[:cut]) == nil {
+				t.Errorf("the record cut to %d of %d bytes was taken", cut, len(payload))
+			}
+		}
+	}
+}
+
 func FuzzDecodeBatch(f *testing.F) {
 	var e Encoder
-	b := sampleBatch()
-	f.Add(e.AppendBatch(nil, b, allRows(b), b.Marks))
+	b, d := decimalBatch()
+	f.Add(e.AppendBatch(nil, b, allRows(b), d, nil))
+	b = sampleBatch()
+	f.Add(e.AppendBatch(nil, b, allRows(b), nil, b.Marks))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		got := &model.Batch{}
@@ -84,7 +135,7 @@ func FuzzDecodeBatch(f *testing.F) {
 		}
 		var e Encoder
 		again := &model.Batch{}
-		if err := DecodeBatch(again, e.AppendBatch(nil, got, allRows(got), got.Marks)); err != nil {
+		if err := DecodeBatch(again, e.AppendBatch(nil, got, allRows(got), nil, got.Marks)); err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(got.Items, again.Items) || !reflect.DeepEqual(got.At, again.At) || !reflect.DeepEqual(got.Bits, again.Bits) {
@@ -96,7 +147,7 @@ func FuzzDecodeBatch(f *testing.F) {
 func FuzzScan(f *testing.F) {
 	var e Encoder
 	b := sampleBatch()
-	body := appendRecord(nil, 100, 90, KindBatch, e.AppendBatch(nil, b, allRows(b), b.Marks))
+	body := appendRecord(nil, 100, 90, KindBatch, e.AppendBatch(nil, b, allRows(b), nil, b.Marks))
 	body = appendRecord(body, 100+model.LSN(len(body)), 100, KindBatch, []byte{1, 2, 3})
 	f.Add(body, true, uint16(0))
 	f.Add(body, false, uint16(30))

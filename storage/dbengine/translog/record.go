@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 
 	"tidemark/model"
 )
@@ -29,6 +30,7 @@ func recordSum(start model.LSN, record []byte) uint32 {
 // appendRecord appends a record that starts at LSN start, written when everything up to durable was on disk.
 func appendRecord(dst []byte, start, durable model.LSN, kind byte, payload []byte) []byte {
 	mark := len(dst)
+	dst = slices.Grow(dst, recordHeaderBytes+len(payload))
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(payload)))
 	dst = append(dst, kind, recordMagic, 0, 0)

@@ -107,7 +107,7 @@ func (l *Log) startSegment(first model.LSN) (*segment, vfs.File, error) {
 		l.giveSpare(name)
 		return nil, nil, err
 	}
-	h := header.Header{Magic: header.Log, Number: number, LSN: first}
+	h := header.Header{Magic: header.Log, Incompatible: header.Decimals, Number: number, LSN: first}
 	if err := writeHeader(f, &h); err == nil {
 		err = errors.Join(l.o.FS.Rename(path, filepath.Join(l.o.Dir, Name(number))), l.o.FS.SyncDir(l.o.Dir))
 		if err == nil {
