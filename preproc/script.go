@@ -2,7 +2,8 @@ package preproc
 
 import "errors"
 
-// Scripts runs JavaScript. Run returns the text that a script yields for a value; it ends within the limits that it sets.
+// Scripts runs JavaScript. Run returns the text that a script yields for a value, or nil without an error when it yields none; it
+// ends within limits that it sets.
 type Scripts interface {
 	Run(source string, value []byte) ([]byte, error)
 }
@@ -16,6 +17,9 @@ func compileScript(source string, scripts Scripts) (stepFunc, error) {
 	}
 	return func(_ *memory, in value, _ int64) (value, error) {
 		out, err := scripts.Run(source, in.bytes())
+		if err == nil && out == nil {
+			return value{}, errDiscard
+		}
 		return textValue(cutTo(out)), err
 	}, nil
 }
