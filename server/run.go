@@ -39,6 +39,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error { return s.evaluator.Run(running) })
 	g.Go(func() error { return s.events.Run(running) })
 	g.Go(func() error { return keeper.Run(running) })
+	g.Go(func() error { return s.alerter.Run(running) })
 	g.Go(func() error { s.rates.sample(stopRates); return nil })
 	g.Go(func() error { return s.tellProblems(running) })
 	g.Go(func() error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"tidemark/alert"
 	"tidemark/catalog"
 	"tidemark/collect/trapper"
 	"tidemark/confcache"
@@ -77,6 +78,8 @@ type Server struct {
 	names       *namedItems
 	values      *valuecache.Cache
 	events      *event.Log
+	alertSink   alertSink
+	alerter     *alert.Alerter
 	evaluator   *trigger.Evaluator
 	histcache   *histcache.Cache
 	preproc     *preproc.Processor
@@ -142,7 +145,7 @@ func (s *Server) open(ctx context.Context) error {
 		return fmt.Errorf("%s: %w (%v)", s.o.Data, ErrInUse, err)
 	}
 	s.lock = lock
-	steps := []func(context.Context, vfs.FS) error{s.openStores, s.openEvaluation, s.openPipeline, s.openQueries}
+	steps := []func(context.Context, vfs.FS) error{s.openStores, s.openEvaluation, s.openPipeline, s.openQueries, s.openAlerts}
 	for _, step := range steps {
 		if err := step(ctx, fsys); err != nil {
 			return err
@@ -217,7 +220,8 @@ func (s *Server) openEvaluation(ctx context.Context, _ vfs.FS) error {
 	var err error
 	expressions := &expressions{}
 	s.events, err = event.Open(ctx, event.Options{
-		Store: eventStore{s.db, s.engine}, Objects: eventObjects{s.names}, Values: s.values, Expressions: expressions, Metrics: s.metrics, Logger: s.logger,
+		Store: eventStore{s.db, s.engine}, Objects: eventObjects{s.names}, Values: s.values, Expressions: expressions, Sink: &s.alertSink,
+		Metrics: s.metrics, Logger: s.logger,
 	})
 	if err != nil {
 		return fmt.Errorf("open the events: %w", err)

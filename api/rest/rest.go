@@ -87,7 +87,7 @@ type Health struct {
 	RetentionDays *float64
 }
 
-// Options are everything that the interface shows; all must be set but Now.
+// Options are everything that the interface shows; all must be set but Alerting and Now.
 type Options struct {
 	// Configuration returns the newest view.
 	Configuration func() Configuration
@@ -97,7 +97,9 @@ type Options struct {
 	Hub           *query.Hub
 	Problems      Problems
 	Importer      Importer
-	Health        func() Health
+	// Alerting may be nil: then it has no routes.
+	Alerting Alerting
+	Health   func() Health
 	// Seen returns when something last came from a host, Unix nanoseconds; zero for never.
 	Seen func(model.HostID) int64
 	// Template returns a template's name, empty when unknown.
@@ -151,7 +153,7 @@ func (a *API) Routes() []api.Route {
 	}
 	id := api.Param{Name: "id", Type: "string", About: "The id, decimal.", Required: true}
 	host := api.Param{Name: "host", Type: "string", About: "Id of the only host to list."}
-	return []api.Route{
+	return append(a.alertRoutes(), []api.Route{
 		view("/api/overview", a.getOverview, api.Doc{Summary: "The state of everything in one look.", Answer: Overview{}}),
 		view("/api/hosts", a.listHosts, api.Doc{
 			Summary: "Hosts by visible name.", Answer: HostList{},
@@ -210,5 +212,5 @@ func (a *API) Routes() []api.Route {
 			Method: http.MethodPost, Pattern: "/api/import", Permission: api.Edit, Handler: api.JSON(a.importFile), MaxBodyBytes: maxImportBytes, Timeout: importTimeout,
 			Doc: &api.Doc{Summary: "Takes over one export in YAML or JSON; answers with a report.", BodyTypes: []string{"application/yaml", "application/json"}, Answer: map[string]any{}},
 		},
-	}
+	}...)
 }

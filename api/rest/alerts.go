@@ -1,0 +1,290 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tidemark/api"
+	"tidemark/model"
+)
+
+// Alerting tells people of problems. Its errors are answered as they are.
+type Alerting interface {
+	// Config returns the configuration, to be encoded; secrets are hidden.
+	Config() any
+	// Apply puts objects, in YAML or JSON, over those of the same name, or replaces everything.
+	Apply(ctx context.Context, text []byte, replace bool) error
+	// Delete removes one object.
+	Delete(ctx context.Context, kind, name string) error
+	// ImportMedia takes over Zabbix's export of media types, and says what was not taken or does not work.
+	ImportMedia(ctx context.Context, text []byte) (remarks []string, err error)
+	// Test sends a message at once and returns what the other side said.
+	Test(ctx context.Context, t AlertTest) (answer string, err error)
+	// Alerts lists alerts, newest first.
+	Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, error)
+	// Acknowledge marks a problem as seen and tells those whom an action names.
+	Acknowledge(ctx context.Context, problem model.EventID, author, message string) error
+}
+
+// AlertTest is the body of a test.
+type AlertTest struct {
+	// Media is the name of the media type, To the address.
+	Media string `json:"media"`
+	To    string `json:"to"`
+	// Subject and Message may be empty for a text that says that it is a test.
+	Subject string `json:"subject,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// AlertTestAnswer is the answer to a test.
+type AlertTestAnswer struct {
+	Sent bool `json:"sent"`
+	// Answer is what the other side said, Error why the message was not sent.
+	Answer string `json:"answer,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+// Alert is one message to one receiver.
+type Alert struct {
+	ID       string `json:"id"`
+	Action   string `json:"action"`
+	Kind     string `json:"kind"`
+	EventID  string `json:"event_id"`
+	Problem  string `json:"problem_id"`
+	Severity string `json:"severity"`
+	Host     string `json:"host"`
+	Name     string `json:"name"`
+	Step     int    `json:"step,omitempty"`
+	Receiver string `json:"receiver"`
+	Media    string `json:"media"`
+	// To is the address; of a URL only scheme and host, because the rest may be a secret.
+	To      string `json:"to"`
+	Subject string `json:"subject"`
+	// State is waiting, sent or failed.
+	State    string `json:"state"`
+	Attempts int    `json:"attempts"`
+	// CreatedAt and SentAt are Unix milliseconds.
+	CreatedAt int64  `json:"created_at"`
+	SentAt    *int64 `json:"sent_at,omitempty"`
+	Error     string `json:"error,omitempty"`
+	// Together is the first alert of the message that this one was sent in.
+	Together string `json:"together,omitempty"`
+}
+
+// AlertList is a page of alerts.
+type AlertList struct {
+	Alerts []Alert `json:"alerts"`
+	Next   string  `json:"next,omitempty"`
+}
+
+// alertRoutes are the routes of alerting; none without it.
+func (a *API) alertRoutes() []api.Route {
+	if a.options.Alerting == nil {
+		return nil
+	}
+	yamlOrJSON := []string{"application/yaml", "application/json"}
+	return []api.Route{
+		{
+			Method: http.MethodGet, Pattern: "/api/alerts", Permission: api.View, Handler: api.JSON(a.listAlerts), Doc: &api.Doc{
+				Summary: "Messages to receivers and their state, the newest first.", Answer: AlertList{}, Params: []api.Param{
+					{Name: "problem", Type: "string", About: "Id of the problem whose messages are listed."},
+					{Name: "state", Type: "string", About: "waiting, sent, failed, with commas between."}, paramLimit, paramCursor,
+				},
+			},
+		},
+		{
+			Method: http.MethodGet, Pattern: "/api/alerting", Permission: api.Edit, Handler: api.JSON(func(*http.Request) (any, error) { return a.options.Alerting.Config(), nil }),
+			Doc: &api.Doc{Summary: "Actions, receivers, media types, maintenances; secrets are hidden.", Answer: map[string]any{}},
+		},
+		{
+			Method: http.MethodPut, Pattern: "/api/alerting", Permission: api.Edit, Handler: api.JSON(a.applyAlerting), Doc: &api.Doc{
+				Summary: "Puts actions, receivers, media types and maintenances over those of the same name.", BodyTypes: yamlOrJSON, Answer: map[string]any{},
+				Params: []api.Param{{Name: "replace", Type: "boolean", About: "true deletes everything that is not in the body."}},
+			},
+		},
+		{
+			Method: http.MethodDelete, Pattern: "/api/alerting/{kind}/{name}", Permission: api.Edit, Handler: api.JSON(a.deleteAlerting), Doc: &api.Doc{
+				Summary: "Deletes one object.", Answer: map[string]any{}, Params: []api.Param{
+					{Name: "kind", Type: "string", About: "media, receiver, action or maintenance.", Required: true},
+					{Name: "name", Type: "string", About: "Its name.", Required: true},
+				},
+			},
+		},
+		{
+			Method: http.MethodPost, Pattern: "/api/alerting/import", Permission: api.Edit, Handler: api.JSON(a.importMedia),
+			Doc: &api.Doc{Summary: "Takes over media types from a Zabbix export; answers with remarks.", BodyTypes: yamlOrJSON, Answer: map[string]any{}},
+		},
+		{
+			Method: http.MethodPost, Pattern: "/api/alerting/test", Permission: api.Edit, Handler: api.JSON(a.testAlert),
+			Doc: &api.Doc{Summary: "Sends a test message at once and answers with what came of it.", BodyTypes: []string{"application/json"}, Answer: AlertTestAnswer{}},
+		},
+		{
+			Method: http.MethodPost, Pattern: "/api/problems/{id}/acknowledge", Permission: api.Operate, Handler: api.JSON(a.acknowledge), Doc: &api.Doc{
+				Summary: "Marks a problem as seen, with a message.", BodyTypes: []string{"application/json"}, Answer: map[string]any{},
+				Params: []api.Param{{Name: "id", Type: "string", About: "The id of the problem's event, decimal.", Required: true}},
+			},
+		},
+	}
+}
+
+func (a *API) listAlerts(r *http.Request) (any, error) {
+	p := readParams(r)
+	f := model.AlertFilter{Limit: p.limit() + 1, Before: p.cursorID("alert")}
+	if v := p.text("problem"); v != "" {
+		id, err := parseID("problem", v)
+		if err != nil {
+			return nil, err
+		}
+		f.Problem = model.EventID(id)
+	}
+	if v := p.text("state"); v != "" {
+		for name := range strings.SplitSeq(v, ",") {
+			state, ok := parseAlertState(strings.TrimSpace(name))
+			if !ok {
+				p.fail("state is %.40q, expected waiting, sent or failed", name)
+			}
+			f.States = append(f.States, state)
+		}
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	alerts, err := a.options.Alerting.Alerts(r.Context(), f)
+	if err != nil {
+		return nil, fmt.Errorf("list alerts: %w", err)
+	}
+	list := AlertList{Alerts: make([]Alert, 0, len(alerts))}
+	if len(alerts) == f.Limit {
+		alerts = alerts[:f.Limit-1]
+		list.Next = encodeCursor("alert", formatID(alerts[len(alerts)-1].ID))
+	}
+	for i := range alerts {
+		list.Alerts = append(list.Alerts, formatAlert(&alerts[i]))
+	}
+	return list, nil
+}
+
+func parseAlertState(name string) (model.AlertState, bool) {
+	for s := model.AlertWaiting; s <= model.AlertFailed; s++ {
+		if s.String() == name {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+func formatAlert(m *model.Alert) Alert {
+	out := Alert{
+		ID: formatID(m.ID), Action: m.Action, Kind: m.Kind.String(), EventID: formatID(m.EventID), Problem: formatID(m.ProblemID),
+		Severity: m.Severity.String(), Host: m.Host, Name: m.Name, Step: m.Step, Receiver: m.Receiver, Media: m.Media, To: shownAddress(m.To),
+		Subject: m.Subject, State: m.State.String(), Attempts: m.Attempts, CreatedAt: floorMillis(m.CreatedAt), SentAt: optionalMillis(m.SentAt), Error: m.Error,
+	}
+	if m.Together != 0 {
+		out.Together = formatID(m.Together)
+	}
+	return out
+}
+
+// shownAddress leaves out what may be a secret: the path of a webhook's address often is its password.
+func shownAddress(to string) string {
+	if !strings.Contains(to, "://") {
+		return to
+	}
+	u, err := url.Parse(to)
+	if err != nil {
+		return "…"
+	}
+	return u.Scheme + "://" + u.Host + "/…"
+}
+
+// done is the answer of calls that have nothing to say.
+func done(err error) (any, error) { return struct{}{}, err }
+
+func (a *API) applyAlerting(r *http.Request) (any, error) {
+	p := readParams(r)
+	replace := p.flag("replace")
+	if p.err != nil {
+		return nil, p.err
+	}
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, api.BodyError(err)
+	}
+	return done(a.options.Alerting.Apply(r.Context(), text, replace))
+}
+
+func (a *API) deleteAlerting(r *http.Request) (any, error) {
+	return done(a.options.Alerting.Delete(r.Context(), r.PathValue("kind"), r.PathValue("name")))
+}
+
+func (a *API) importMedia(r *http.Request) (any, error) {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, api.BodyError(err)
+	}
+	remarks, err := a.options.Alerting.ImportMedia(r.Context(), text)
+	if err != nil {
+		return nil, err
+	}
+	if remarks == nil {
+		remarks = []string{}
+	}
+	return map[string]any{"remarks": remarks}, nil
+}
+
+// decodeBody reads a small JSON body strictly.
+func decodeBody(r *http.Request, into any) error {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			return api.BodyError(err)
+		}
+		return api.BadRequest("the body cannot be read: " + err.Error())
+	}
+	return nil
+}
+
+func (a *API) testAlert(r *http.Request) (any, error) {
+	var t AlertTest
+	if err := decodeBody(r, &t); err != nil {
+		return nil, err
+	}
+	answer, err := a.options.Alerting.Test(r.Context(), t)
+	var known *api.Error
+	switch {
+	case errors.As(err, &known):
+		return nil, err
+	case err != nil:
+		return AlertTestAnswer{Answer: answer, Error: err.Error()}, nil
+	}
+	return AlertTestAnswer{Sent: true, Answer: answer}, nil
+}
+
+func (a *API) acknowledge(r *http.Request) (any, error) {
+	id, err := parseID("id", r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	var body struct {
+		Message string `json:"message"`
+		Author  string `json:"author"`
+	}
+	if err := decodeBody(r, &body); err != nil {
+		return nil, err
+	}
+	if len(body.Message) > maxAcknowledgeBytes || len(body.Author) > maxTextBytes {
+		return nil, api.BadRequest(fmt.Sprintf("message or author is too long, expected at most %d and %d bytes", maxAcknowledgeBytes, maxTextBytes))
+	}
+	return done(a.options.Alerting.Acknowledge(r.Context(), model.EventID(id), body.Author, body.Message))
+}
+
+// maxAcknowledgeBytes bounds the message of an acknowledgement.
+const maxAcknowledgeBytes = 4096

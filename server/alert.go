@@ -1,0 +1,150 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"tidemark/alert"
+	"tidemark/api"
+	"tidemark/api/rest"
+	"tidemark/confdb"
+	"tidemark/event"
+	"tidemark/internal/vfs"
+	"tidemark/model"
+)
+
+// scriptFolder is where the programs of script media are, in the data folder.
+const scriptFolder = "alertscripts"
+
+// alertSink hands stored events to alerting, which is opened after the event log. What comes before alerting reads from the store.
+type alertSink struct{ alerter atomic.Pointer[alert.Alerter] }
+
+// Put implements event.Sink.
+func (s *alertSink) Put(events []model.Event) {
+	if a := s.alerter.Load(); a != nil {
+		a.Put(events)
+	}
+}
+
+// alertObjects is what alerting asks for definitions.
+type alertObjects struct {
+	eventObjects
+	template func(model.TemplateID) string
+}
+
+// HostByID implements alert.Objects.
+func (o alertObjects) HostByID(id model.HostID) (*model.Host, bool) {
+	return o.items.cache.Snapshot().HostByID(id)
+}
+
+// Template implements alert.Objects.
+func (o alertObjects) Template(id model.TemplateID) string { return o.template(id) }
+
+// openAlerts opens alerting over the events.
+func (s *Server) openAlerts(ctx context.Context, _ vfs.FS) error {
+	a, err := alert.Open(ctx, alert.Options{
+		Store: s.db, Objects: alertObjects{eventObjects{s.names}, s.templateName}, Problems: s.events, Names: s.events,
+		ScriptFolder: filepath.Join(s.o.Data, scriptFolder), Healthy: s.healthyForHeartbeat, Metrics: s.metrics, Logger: s.logger,
+	})
+	if err != nil {
+		return fmt.Errorf("open alerting: %w", err)
+	}
+	s.alerter = a
+	s.alertSink.alerter.Store(a)
+	return nil
+}
+
+// fullCache is the use of the history cache from which on the pipeline counts as stuck.
+const fullCache = 0.98
+
+// healthyForHeartbeat says why the outside world should worry.
+func (s *Server) healthyForHeartbeat() error {
+	if used, limit := s.histcache.Used(); limit > 0 && float64(used) > fullCache*float64(limit) {
+		return fmt.Errorf("the history cache is full: %d of %d bytes", used, limit)
+	}
+	return nil
+}
+
+// alerting is alerting as the interface sees it.
+type alerting struct {
+	alerter *alert.Alerter
+	db      *confdb.DB
+	events  *event.Log
+}
+
+// apiError gives what the caller did wrong the form of an answer.
+func apiError(err error) error {
+	switch {
+	case errors.Is(err, alert.ErrInvalid), errors.Is(err, confdb.ErrInvalid):
+		return &api.Error{Status: http.StatusUnprocessableEntity, Code: "alerting", Message: err.Error()}
+	case errors.Is(err, alert.ErrNotFound), errors.Is(err, confdb.ErrNotFound):
+		return api.NotFound(err.Error())
+	}
+	return err
+}
+
+// Config implements rest.Alerting.
+func (a alerting) Config() any { return a.alerter.Config() }
+
+// Apply implements rest.Alerting.
+func (a alerting) Apply(ctx context.Context, text []byte, replace bool) error {
+	config, err := alert.Parse(text)
+	if err != nil {
+		return &api.Error{Status: http.StatusUnprocessableEntity, Code: "alerting", Message: err.Error()}
+	}
+	return apiError(a.alerter.Apply(ctx, config, replace))
+}
+
+// Delete implements rest.Alerting.
+func (a alerting) Delete(ctx context.Context, kind, name string) error {
+	return apiError(a.alerter.Delete(ctx, kind, name))
+}
+
+// ImportMedia implements rest.Alerting.
+func (a alerting) ImportMedia(ctx context.Context, text []byte) ([]string, error) {
+	config, remarks, err := alert.ImportZabbix(text)
+	if err == nil {
+		err = a.alerter.Apply(ctx, config, false)
+	}
+	return remarks, apiError(err)
+}
+
+// Test implements rest.Alerting.
+func (a alerting) Test(ctx context.Context, t rest.AlertTest) (string, error) {
+	answer, err := a.alerter.Test(ctx, alert.Test(t))
+	return answer, apiError(err)
+}
+
+// Alerts implements rest.Alerting.
+func (a alerting) Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, error) {
+	return a.alerter.Alerts(ctx, f)
+}
+
+// Acknowledge implements rest.Alerting.
+func (a alerting) Acknowledge(ctx context.Context, problem model.EventID, author, message string) error {
+	// The problem may have been recorded a moment ago and not be written yet.
+	if err := a.events.Flush(ctx); err != nil {
+		return err
+	}
+	if err := a.db.Acknowledge(ctx, problem, author, message); err != nil {
+		return apiError(err)
+	}
+	a.events.Acknowledge(problem, true)
+	done := "acknowledged the problem"
+	return a.alerter.Updated(ctx, alert.Update{
+		Problem: problem, At: time.Now().UnixNano(), Author: author, Message: message, Done: done, Acknowledged: true,
+	})
+}
+
+var (
+	_ rest.Alerting  = alerting{}
+	_ event.Sink     = (*alertSink)(nil)
+	_ alert.Store    = (*confdb.DB)(nil)
+	_ alert.Problems = (*event.Log)(nil)
+	_ alert.Names    = (*event.Log)(nil)
+)
