@@ -56,6 +56,8 @@ type Processor struct {
 	logger  *slog.Logger
 	shards  [shardCount]shard
 
+	lanes lanes
+
 	clockMu sync.Mutex
 	clocks  map[model.HostID]hostClock
 
@@ -88,6 +90,13 @@ func New(o Options) *Processor {
 		future:      set.NewCounter("tidemark_preproc_future_values_total"),
 		busy:        set.NewFloatCounter("tidemark_preproc_busy_seconds_total"),
 	}
+	p.lanes.items = map[model.ItemID]*lane{}
+	p.lanes.room.L = &p.lanes.mu
+	set.NewGauge("tidemark_preproc_waiting_values", func() float64 {
+		p.lanes.mu.Lock()
+		defer p.lanes.mu.Unlock()
+		return float64(p.lanes.waiting)
+	})
 	if p.logger == nil {
 		p.logger = slog.New(slog.DiscardHandler)
 	}
@@ -128,8 +137,10 @@ func (p *Processor) process(b *model.Batch) {
 			b.Flags[i] |= model.FromFuture
 			p.future.Inc()
 		}
-		if !p.row(b, i, item) {
-			p.discarded.Inc()
+		if gone, left := p.row(b, i, item); gone {
+			if !left {
+				p.discarded.Inc()
+			}
 			continue
 		}
 		if kept != i {
@@ -148,8 +159,8 @@ func (p *Processor) process(b *model.Batch) {
 	p.reportClocks(b, last)
 }
 
-// row preprocesses one row in place and reports whether it yields a value.
-func (p *Processor) row(b *model.Batch, i int, item *model.Item) bool {
+// row preprocesses one row in place. It reports whether the row is gone, because it yields no value or left for the lane of its item.
+func (p *Processor) row(b *model.Batch, i int, item *model.Item) (gone, left bool) {
 	if len(item.Steps) == 0 && !item.HasDependents {
 		if b.Types[i] != item.ValueType && b.Types[i] != model.Unsupported {
 			convertRow(b, i, item.ValueType)
@@ -157,10 +168,27 @@ func (p *Processor) row(b *model.Batch, i int, item *model.Item) bool {
 		if b.Types[i] == model.Unsupported {
 			p.unsupported.Inc()
 		}
-		return true
+		return false, false
 	}
-	in, failure := rowValue(b, i)
-	return p.apply(b, i, item, input{in, failure, 0})
+	v, failure := rowValue(b, i)
+	in := input{v, failure, 0}
+	if p.isSlow(item) && p.leave(b, i, item, in) {
+		return true, true
+	}
+	return !p.apply(b, i, item, in), false
+}
+
+// isSlow reports whether an item runs scripts.
+func (p *Processor) isSlow(item *model.Item) bool {
+	if p.scripts == nil {
+		return false
+	}
+	for i := range item.Steps {
+		if item.Steps[i].Type == model.StepJavaScript {
+			return true
+		}
+	}
+	return false
 }
 
 // input is what an item is given.
@@ -224,6 +252,15 @@ func (p *Processor) fanOut(b *model.Batch, i int, item *model.Item, in input) {
 			in.value, in.failure = value{}, errVerbatim("the values of the items that depend on "+item.Key+" are too large together")
 		}
 		k := b.Len()
+		if p.isSlow(d) {
+			b.Append(d.ID, at, model.Raw, 0)
+			b.Flags[k] = flags
+			left := p.leave(b, k, d, in)
+			b.Truncate(k)
+			if left {
+				continue
+			}
+		}
 		b.Append(d.ID, at, model.Raw, 0)
 		b.Flags[k] = flags
 		if !p.apply(b, k, d, in) {
