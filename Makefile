@@ -59,5 +59,11 @@ soak: build
 bench-nvps: build
 	bash bench/nvps.sh
 
+# The MongoDB monitor's speed against gopacket and a driver's BSON, in the process's own time: the quickest run, the mean, allocations.
+.PHONY: bench-mongo
+bench-mongo:
+	@go test -run '^$$' -bench '^BenchmarkMongo$$' -benchtime 1s ./sniff | awk '/^BenchmarkMongo/ { sub(/^BenchmarkMongo\//, "", $$1); sub(/-[0-9]+$$/, "", $$1); \
+		printf "%-38s %9s ns  mean %9s ns  %s allocations a run\n", $$1, $$3, $$5, $$(NF-1) }'
+
 clean:
 	rm -rf bin web/dist/assets web/dist/index.html

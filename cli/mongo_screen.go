@@ -181,11 +181,11 @@ func (s *topScreen) styled(style, text string) string {
 // head are the lines above the table.
 func (s *topScreen) head() []string {
 	v := &s.view
-	title := fmt.Sprintf("%s  %s load  %s req/s  p95 %s  %s err/s  in %sB/s  out %sB/s", s.name,
+	title := fmt.Sprintf("%s  load %s  %s req/s  p95 %s  %s err/s  in %s out %s", s.name,
 		s.styled(styleBold, percent(v.Load)), amount(v.Rate), millis(v.P95Millis), amount(v.Errors), amount(v.InRate), amount(v.OutRate))
 	c := v.Counters.Losses()
-	lost := fmt.Sprintf("%d connections  %d shapes  lost: kernel %d  gaps %d  unmatched %d+%d  unread %d  (duplicates %d, encrypted %d)",
-		v.Counters.Flows, v.Counters.Shapes, c.KernelDrops, c.Gaps, c.UnmatchedRequests, c.UnmatchedReplies, c.Unread, c.Duplicates, c.EncryptedFlows)
+	lost := fmt.Sprintf("%d flows, %d TLS, %d duplicates; lost: kernel %d, gaps %d, unmatched %d, unread %d",
+		v.Counters.Flows, c.EncryptedFlows, c.Duplicates, c.KernelDrops, c.Gaps, c.UnmatchedRequests+c.UnmatchedReplies, c.Unread)
 	style := styleDim
 	if c.KernelDrops > 0 {
 		style = styleRed
@@ -263,7 +263,7 @@ func (s *topScreen) detail() []string {
 	for _, b := range s.bars {
 		most = max(most, b.Count)
 	}
-	for _, b := range s.bars {
+	for _, b := range s.bars[max(0, min(len(s.bars), len(s.bars)-(s.height-len(lines)-5))):] {
 		length := int(math.Ceil(float64(b.Count) / float64(most) * float64(max(10, s.width-34))))
 		lines = append(lines, fmt.Sprintf("%8s … %-8s %8d %s", millis(b.From), millis(b.To), b.Count, strings.Repeat("▇", length)))
 	}
@@ -272,7 +272,7 @@ func (s *topScreen) detail() []string {
 
 // foot is the last line.
 func (s *topScreen) foot() string {
-	text := "q quit  l r p e b sort by load, rate, p95, errors, bytes  / filter  space freeze  ↵ details"
+	text := "q quit  l load r rate p p95 e errors b bytes  / filter  space freeze  ↵ details"
 	switch {
 	case s.typing:
 		return "filter: " + s.filter + "▏"

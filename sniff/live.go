@@ -336,7 +336,9 @@ type Bar struct {
 	Count    uint64
 }
 
-// Histogram returns the latencies of one shape over the window, in bars that are half a power of ten wide.
+const barsPerDecade = 4
+
+// Histogram returns the latencies of one shape over the window, in bars of which four make a power of ten.
 func (l *Live) Histogram(instance, fingerprint string) []Bar {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -348,13 +350,13 @@ func (l *Live) Histogram(instance, fingerprint string) []Bar {
 		}
 		if _, ok := l.view(r, number, 1); ok {
 			l.scratch.Histogram(func(from, to float64, n uint32) {
-				counts[int(math.Floor(2*math.Log10((from+to)/2e6)))] += uint64(n)
+				counts[int(math.Floor(barsPerDecade*math.Log10((from+to)/2e6)))] += uint64(n)
 			})
 		}
 	}
 	var bars []Bar
 	for k, n := range counts {
-		bars = append(bars, Bar{From: math.Pow(10, float64(k)/2), To: math.Pow(10, float64(k+1)/2), Count: n})
+		bars = append(bars, Bar{From: math.Pow(10, float64(k)/barsPerDecade), To: math.Pow(10, float64(k+1)/barsPerDecade), Count: n})
 	}
 	slices.SortFunc(bars, func(a, b Bar) int { return cmp.Compare(a.From, b.From) })
 	return bars
