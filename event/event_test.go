@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tidemark/model"
@@ -324,6 +325,43 @@ func FuzzExpand(f *testing.F) {
 		l.describe(t.Context(), &e)
 		if len(e.Name) > maxNameBytes {
 			t.Fatalf("name of %d bytes", len(e.Name))
+		}
+	})
+}
+
+// TestRecord_pausesBetweenFailures lets much wait for a store that fails slowly: it is not tried with every batch.
+func TestRecord_pausesBetweenFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		l, err := Open(t.Context(), Options{Store: m, Objects: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.err = errors.New("disk full")
+		tries := 0
+		m.onRecord = func() { tries++; time.Sleep(time.Second) }
+		var many []model.StateChange
+		for i := range eagerEvents + 1 {
+			many = append(many, problem(model.TriggerID(i+1), 1))
+		}
+		for lsn := range model.LSN(100) {
+			if err := l.Record(t.Context(), lsn+1, many); !errors.Is(err, m.err) {
+				t.Fatalf("error %v", err)
+			}
+			many = nil
+			time.Sleep(100 * time.Millisecond)
+		}
+		if tries < 2 || tries > 4 {
+			t.Errorf("tried %d times in 10 s, want a pause of four times the second that a try takes", tries)
+		}
+		if tries = 0; l.Close() == nil || tries != 0 {
+			t.Errorf("Close tried %d times to write what just failed", tries)
+		}
+		l.closed = false
+		m.err, m.onRecord = nil, nil
+		time.Sleep(5 * time.Second)
+		if err := l.Record(t.Context(), 101, nil); err != nil || len(m.records) != 1 {
+			t.Errorf("error %v, %d records after the pause", err, len(m.records))
 		}
 	})
 }

@@ -23,6 +23,11 @@ const (
 	maxPerTrigger = 1000
 	// maxPending bounds events that wait for a store that fails; then Record blocks, which slows collection down.
 	maxPending = 50_000
+	// eagerEvents may wait without a pause between the tries; more take too long to write in vain again and again, while
+	// those who ask for problems wait.
+	eagerEvents = 1000
+	// pauseFactor is how many times longer than a try the pause after it is.
+	pauseFactor = 4
 	// tellEvery is how often a failing store is told of.
 	tellEvery = time.Minute
 	// retryEvery is how often a blocked Record tries again.
@@ -64,11 +69,14 @@ type Log struct {
 	byTrigger map[model.TriggerID][]model.EventID
 
 	// events and changed are what is not written yet, evaluated the LSN that goes with them.
-	events         []model.Event
-	changed        map[model.TriggerID]model.TriggerState
-	evaluated      model.LSN
-	written        model.LSN
-	writtenAt      time.Time
+	events    []model.Event
+	changed   map[model.TriggerID]model.TriggerState
+	evaluated model.LSN
+	written   model.LSN
+	writtenAt time.Time
+	// failure is why the last try failed, and nextTry when many events may be tried again.
+	failure        error
+	nextTry        time.Time
 	published      []model.Problem
 	publishedStale bool
 	subscribers    map[chan struct{}]struct{}
@@ -186,7 +194,7 @@ func (l *Log) Record(ctx context.Context, lsn model.LSN, changes []model.StateCh
 	if len(l.events) == 0 && l.options.Now().Sub(l.writtenAt) < lsnEvery {
 		return nil
 	}
-	err := l.write(ctx)
+	err := l.tryWrite(ctx)
 	for err != nil && len(l.events) > maxPending {
 		l.mu.Unlock() // readers of problems need not wait for the store
 		select {
@@ -197,9 +205,17 @@ func (l *Log) Record(ctx context.Context, lsn model.LSN, changes []model.StateCh
 		if ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
-		err = l.write(ctx)
+		err = l.tryWrite(ctx)
 	}
 	return err
+}
+
+// tryWrite stores what waits, unless a try with as much failed a moment ago.
+func (l *Log) tryWrite(ctx context.Context) error {
+	if l.failure != nil && len(l.events) > eagerEvents && time.Now().Before(l.nextTry) {
+		return l.failure
+	}
+	return l.write(ctx)
 }
 
 // Flush writes what waits.
@@ -219,7 +235,9 @@ func (l *Log) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			err := l.Flush(ctx)
+			l.mu.Lock()
+			err := l.tryWrite(ctx)
+			l.mu.Unlock()
 			switch now := l.options.Now(); {
 			case err == nil && !told.IsZero():
 				l.options.Logger.Info("event log: what waited is written")
@@ -238,7 +256,8 @@ func (l *Log) pending() int {
 	return len(l.events)
 }
 
-// Close writes what waits. A second call does nothing.
+// Close writes what waits, unless it is much and the last try failed: a stop must not take longer than that, and the next start
+// makes these events again from the stored values behind the evaluated LSN. A second call does nothing.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -246,6 +265,9 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.closed = true
+	if l.failure != nil && len(l.events) > eagerEvents {
+		return l.failure
+	}
 	return l.write(context.Background())
 }
 
@@ -255,11 +277,15 @@ func (l *Log) write(ctx context.Context) error {
 		return nil
 	}
 	l.writtenAt = l.options.Now()
+	start := time.Now()
 	states := slices.SortedFunc(maps.Values(l.changed), func(a, b model.TriggerState) int { return cmp.Compare(a.TriggerID, b.TriggerID) })
 	if err := l.options.Store.Record(ctx, Record{Events: l.events, States: states, Evaluated: l.evaluated}); err != nil {
 		l.failures.Inc()
-		return fmt.Errorf("record %d events up to lsn %d: %w", len(l.events), l.evaluated, err)
+		l.failure = fmt.Errorf("record %d events up to lsn %d: %w", len(l.events), l.evaluated, err)
+		l.nextTry = time.Now().Add(pauseFactor * time.Since(start))
+		return l.failure
 	}
+	l.failure = nil
 	l.written = l.evaluated
 	clear(l.changed)
 	if len(l.events) == 0 {

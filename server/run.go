@@ -15,6 +15,13 @@ import (
 // stopTime is how long a stop may take before connections are cut.
 const stopTime = 1500 * time.Millisecond
 
+// drainTime is how long values that were taken may need to be stored at a stop. What needs longer, as on a full disk, is not
+// acknowledged, so that its senders keep it.
+const drainTime = time.Second
+
+// errStopping ends requests whose values the server could not store before it stopped.
+var errStopping = errors.New("the server is stopping; the values were not stored")
+
 // Run serves until ctx ends, then stops: first the listeners, then the pipeline along the way of a value. Values that were taken are
 // stored and answered. It returns nil when ctx ended it.
 func (s *Server) Run(ctx context.Context) error {
@@ -27,7 +34,11 @@ func (s *Server) Run(ctx context.Context) error {
 	defer endPipeline()
 	var syncing errgroup.Group
 	syncer := s.syncer()
-	syncing.Go(func() error { return syncer.Run(pipeline) })
+	syncing.Go(func() error {
+		err := syncer.Run(pipeline)
+		s.refuseWaiting()
+		return err
+	})
 
 	g, running := errgroup.WithContext(ctx)
 	web := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
@@ -45,6 +56,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error {
 		<-running.Done()
 		close(stopRates)
+		time.AfterFunc(drainTime, endPipeline)
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 		defer cancel()
 		if err := web.Shutdown(stopping); err != nil {
@@ -61,6 +73,20 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// refuseWaiting ends the requests whose values are still in the history cache when nobody takes them any more.
+func (s *Server) refuseWaiting() {
+	_ = s.histcache.Close()
+	for {
+		b, size, err := s.histcache.Take(context.Background())
+		if err != nil {
+			return
+		}
+		b.Finish(errStopping)
+		b.Free()
+		s.histcache.Done(size)
+	}
 }
 
 func (s *Server) serveHTTP(web *http.Server) error {

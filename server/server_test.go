@@ -17,6 +17,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidemark/histcache"
+	"tidemark/model"
 )
 
 // running is a server that a test runs.
@@ -310,5 +313,24 @@ func TestOpen_damagedConfiguration(t *testing.T) {
 	r.sender("42.5", time.Now().Unix()-2)
 	if kept, _ := filepath.Glob(filepath.Join(dir, "config.db.damaged-*")); len(kept) != 1 {
 		t.Errorf("damaged files kept: %v", kept)
+	}
+}
+
+// TestRefuseWaiting ends the requests of values that nobody takes any more, so that a stop does not wait for them.
+func TestRefuseWaiting(t *testing.T) {
+	s := &Server{histcache: histcache.New(histcache.Options{})}
+	done := model.NewCompletion()
+	b := model.NewBatch()
+	b.AppendUint(1, 1, 1)
+	b.Done = append(b.Done, done)
+	if err := s.histcache.Put(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	s.refuseWaiting()
+	if <-done.Done(); !errors.Is(done.Err(), errStopping) {
+		t.Errorf("the request ended with %v, want %v", done.Err(), errStopping)
+	}
+	if err := s.histcache.Put(t.Context(), model.NewBatch()); err == nil {
+		t.Error("values are still accepted")
 	}
 }
