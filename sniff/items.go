@@ -1,0 +1,276 @@
+package sniff
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"tidemark/model"
+	"tidemark/sniff/flow"
+	"tidemark/sniff/reqstat"
+	"tidemark/sniff/shape"
+)
+
+// Item is an item of the agent's host that a sniffer's statistics fill.
+type Item struct {
+	Key, Name, Units string
+	// Type is Uint, Float, or Binary for an encoded sketch of latencies.
+	Type model.ValueType
+	// Interval is that of the statistics; an interval without a request has no value.
+	Interval time.Duration
+	// Labels are sorted by name.
+	Labels model.Labels
+}
+
+// ItemValue is one value of an item.
+type ItemValue struct {
+	// Item stays the same for as long as its shape lives, so that it may be kept and compared.
+	Item *Item
+	// At is the end of the interval, Unix nanoseconds.
+	At int64
+	// Bits is an integer, or math.Float64bits; Bytes is what a Binary item holds, valid during the call.
+	Bits  uint64
+	Bytes []byte
+}
+
+// Items turns intervals into values of items: amounts of the interval (not sums since the start), so that any range is their sum, and
+// sketches of latencies, which add up as well. What nobody asked for costs nothing.
+//
+//	mongo.shape[INSTANCE,FINGERPRINT,requests|errors|time|latency|p50|p95|p99|bytes.in|bytes.out|docs]
+//	mongo.instance[INSTANCE,requests|errors|time|latency|p95|bytes.in|bytes.out|monitoring|cluster|waiting]
+//	mongo.client[INSTANCE,APPLICATION,ADDRESS,requests|errors|time|bytes.in|bytes.out]
+//	mongo.sniff[connections|dropped|gaps|duplicates|encrypted|unmatched|unread|shapes]
+type Items struct {
+	interval time.Duration
+	shapes   map[itemKey]*[shapeItems]Item
+	servers  map[flow.Endpoint]*[serverItems]Item
+	clients  map[clientKey]*[clientItems]Item
+	own      [ownItems]Item
+	buffer   []byte
+}
+
+type itemKey struct {
+	server flow.Endpoint
+	shape  *shape.Shape
+}
+
+type clientKey struct {
+	server flow.Endpoint
+	client reqstat.Client
+}
+
+// maxClientItems bounds the clients that have items of their own.
+const maxClientItems = 200
+
+// quantity is one of the items of a thing.
+type quantity struct {
+	name, title, units string
+	kind               model.ValueType
+}
+
+var (
+	requestQuantity = quantity{"requests", "requests", "", model.Uint}
+	errorQuantity   = quantity{"errors", "errors", "", model.Uint}
+	timeQuantity    = quantity{"time", "time spent", "s", model.Float}
+	latencyQuantity = quantity{"latency", "latency", "", model.Binary}
+	p50Quantity     = quantity{"p50", "latency, median", "s", model.Float}
+	p95Quantity     = quantity{"p95", "latency, 95th percentile", "s", model.Float}
+	p99Quantity     = quantity{"p99", "latency, 99th percentile", "s", model.Float}
+	inQuantity      = quantity{"bytes.in", "bytes of requests", "B", model.Uint}
+	outQuantity     = quantity{"bytes.out", "bytes of replies", "B", model.Uint}
+	docsQuantity    = quantity{"docs", "documents", "", model.Uint}
+
+	shapeMeasures  = [...]quantity{requestQuantity, errorQuantity, timeQuantity, latencyQuantity, p50Quantity, p95Quantity, p99Quantity, inQuantity, outQuantity, docsQuantity}
+	clientMeasures = [...]quantity{requestQuantity, errorQuantity, timeQuantity, inQuantity, outQuantity}
+	serverMeasures = [...]quantity{
+		requestQuantity, errorQuantity, timeQuantity, latencyQuantity, p95Quantity, inQuantity, outQuantity,
+		{"monitoring", "hello and heartbeats", "", model.Uint}, {"cluster", "requests within the cluster", "", model.Uint}, {"waiting", "requests that wait on purpose", "", model.Uint},
+	}
+	ownMeasures = [...]quantity{
+		{"connections", "connections", "", model.Uint}, {"dropped", "frames dropped by the kernel", "", model.Uint}, {"gaps", "gaps in connections", "", model.Uint},
+		{"duplicates", "segments captured twice", "", model.Uint}, {"encrypted", "encrypted connections", "", model.Uint},
+		{"unmatched", "requests and replies without the other", "", model.Uint}, {"unread", "messages not understood", "", model.Uint}, {"shapes", "shapes", "", model.Uint},
+	}
+)
+
+const (
+	shapeItems  = len(shapeMeasures)
+	clientItems = len(clientMeasures)
+	serverItems = len(serverMeasures)
+	ownItems    = len(ownMeasures)
+)
+
+// NewItems returns a converter for intervals of the given length.
+func NewItems(interval time.Duration) *Items {
+	n := &Items{interval: interval, shapes: map[itemKey]*[shapeItems]Item{}, servers: map[flow.Endpoint]*[serverItems]Item{}, clients: map[clientKey]*[clientItems]Item{}}
+	for i, m := range ownMeasures {
+		n.own[i] = n.item("mongo.sniff["+m.name+"]", "MongoDB sniffer: "+m.title, m, nil)
+	}
+	return n
+}
+
+func (n *Items) item(key, name string, m quantity, labels model.Labels) Item {
+	return Item{Key: key, Name: name, Units: m.units, Type: m.kind, Interval: n.interval, Labels: labels}
+}
+
+// Take drains a sniffer's statistics of the interval that ended at to, and hands the values to put. Call it from RunOptions.Tick.
+func (n *Items) Take(s *Sniffer, to int64, put func(ItemValue)) {
+	s.Statistics().Drain(func(i *reqstat.Instance) {
+		for _, st := range i.Touched() {
+			n.shape(i, st, to, put)
+		}
+		n.server(i, to, put)
+		i.Clients(func(c reqstat.Client, st *reqstat.Statistics) { n.client(i, c, st, to, put) })
+	})
+	c := s.Counters()
+	l := c.Losses()
+	for k, v := range [ownItems]uint64{uint64(c.Flows), l.KernelDrops, l.Gaps, l.Duplicates, l.EncryptedFlows, l.UnmatchedRequests + l.UnmatchedReplies, l.Unread, uint64(c.Shapes)} {
+		put(ItemValue{Item: &n.own[k], At: to, Bits: v})
+	}
+	for k := range n.shapes {
+		if k.shape.Forgotten() {
+			delete(n.shapes, k)
+		}
+	}
+}
+
+func (n *Items) shape(i *reqstat.Instance, st *reqstat.ShapeStatistics, at int64, put func(ItemValue)) {
+	key := itemKey{i.Server, st.Shape}
+	items := n.shapes[key]
+	if items == nil {
+		items = n.shapeItems(i.Server, st.Shape)
+		n.shapes[key] = items
+	}
+	answered := st.Latency.Count > 0
+	for k, m := range shapeMeasures {
+		v := ItemValue{Item: &items[k], At: at}
+		switch m.kind {
+		case model.Binary:
+			n.buffer = st.Latency.Append(n.buffer[:0])
+			v.Bytes = n.buffer
+		case model.Uint:
+			v.Bits = amountOf(m.name, &st.Statistics)
+		default:
+			v.Bits = math.Float64bits(secondsOf(m.name, &st.Statistics, st.Latency.Quantile))
+		}
+		if !answered && (m.kind == model.Binary || m.name[0] == 'p') {
+			continue
+		}
+		put(v)
+	}
+}
+
+// amountOf returns a whole number of a name.
+func amountOf(name string, s *reqstat.Statistics) uint64 {
+	switch name {
+	case "requests":
+		return s.Requests
+	case "errors":
+		return s.Errors
+	case "bytes.in":
+		return s.RequestBytes
+	case "bytes.out":
+		return s.ReplyBytes
+	}
+	return s.Documents
+}
+
+// secondsOf returns a time of a name.
+func secondsOf(name string, s *reqstat.Statistics, quantile func(float64) float64) float64 {
+	switch name {
+	case "p50":
+		return quantile(0.5) / 1e9
+	case "p95":
+		return quantile(0.95) / 1e9
+	case "p99":
+		return quantile(0.99) / 1e9
+	}
+	return float64(s.TimeNanos) / 1e9
+}
+
+func (n *Items) shapeItems(server flow.Endpoint, s *shape.Shape) *[shapeItems]Item {
+	labels := model.Labels{
+		{Name: "collection", Value: s.Collection}, {Name: "command", Value: s.Command}, {Name: "db", Value: s.Database}, {Name: "instance", Value: address(server)}, {Name: "shape", Value: s.Text},
+	}
+	fingerprint := s.Fingerprint.String()
+	if s.Command == shape.OtherText {
+		fingerprint = shape.OtherText
+	}
+	var items [shapeItems]Item
+	for k, m := range shapeMeasures {
+		items[k] = n.item("mongo.shape["+parameter(address(server))+","+fingerprint+","+m.name+"]", s.Namespace()+" "+s.Command+": "+m.title, m, labels)
+	}
+	return &items
+}
+
+func (n *Items) server(i *reqstat.Instance, at int64, put func(ItemValue)) {
+	items := n.servers[i.Server]
+	if items == nil {
+		items = &[serverItems]Item{}
+		name := address(i.Server)
+		for k, m := range serverMeasures {
+			items[k] = n.item("mongo.instance["+parameter(name)+","+m.name+"]", "MongoDB "+name+": "+m.title, m, model.Labels{{Name: "instance", Value: name}})
+		}
+		n.servers[i.Server] = items
+	}
+	for k, m := range serverMeasures {
+		v := ItemValue{Item: &items[k], At: at}
+		switch m.name {
+		case "latency":
+			n.buffer = i.Latency.Append(n.buffer[:0])
+			v.Bytes = n.buffer
+		case "p95", "time":
+			v.Bits = math.Float64bits(secondsOf(m.name, &i.Total, i.Latency.Quantile))
+		case "monitoring":
+			v.Bits = i.Monitoring.Requests
+		case "cluster":
+			v.Bits = i.Cluster.Requests
+		case "waiting":
+			v.Bits = i.Waiting.Requests
+		default:
+			v.Bits = amountOf(m.name, &i.Total)
+		}
+		if i.Latency.Count == 0 && (m.kind == model.Binary || m.name == "p95") {
+			continue
+		}
+		put(v)
+	}
+}
+
+func (n *Items) client(i *reqstat.Instance, c reqstat.Client, st *reqstat.Statistics, at int64, put func(ItemValue)) {
+	if st.Requests == 0 && st.Replies == 0 {
+		return
+	}
+	key := clientKey{i.Server, c}
+	items := n.clients[key]
+	if items == nil {
+		if len(n.clients) >= maxClientItems {
+			return
+		}
+		items = &[clientItems]Item{}
+		host, _, _ := strings.Cut(address(flow.Endpoint{Address: c.Address.Address}), ":0")
+		server := address(i.Server)
+		labels := model.Labels{{Name: "application", Value: c.Application}, {Name: "client", Value: host}, {Name: "instance", Value: server}}
+		for k, m := range clientMeasures {
+			items[k] = n.item("mongo.client["+parameter(server)+","+parameter(c.Application)+","+parameter(host)+","+m.name+"]", c.Application+" at "+host+": "+m.title, m, labels)
+		}
+		n.clients[key] = items
+	}
+	for k, m := range clientMeasures {
+		v := ItemValue{Item: &items[k], At: at}
+		if m.kind == model.Float {
+			v.Bits = math.Float64bits(float64(st.TimeNanos) / 1e9)
+		} else {
+			v.Bits = amountOf(m.name, st)
+		}
+		put(v)
+	}
+}
+
+// parameter writes a parameter of an item key, quoted where the notation needs it.
+func parameter(s string) string {
+	if s == "" || strings.ContainsAny(s, "[],\"") || s[0] == ' ' {
+		return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"`
+	}
+	return s
+}
