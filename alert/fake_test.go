@@ -196,6 +196,9 @@ func (w *world) Macros(_ context.Context, e *model.Event) func(string) string {
 				return h.Name
 			}
 		}
+		if macro == "{ITEM.ID}" {
+			return "77"
+		}
 		if macro == "{ITEM.VALUE}" {
 			return "12.345 MB"
 		}

@@ -3,8 +3,8 @@ package alert
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"html"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -207,13 +207,27 @@ func (t *texts) event(name string) (string, bool) {
 		}
 		return "No", true
 	case "URL":
-		if t.alerter.plan.url == "" {
-			return "", true
-		}
-		p := &o.escalation.Problem
-		return fmt.Sprintf("%s/problems?event=%d", t.alerter.plan.url, p.ID), true
+		return t.link(), true
 	}
 	return t.facts(name, &o.escalation.Problem, true)
+}
+
+// linkAround is how much before and after the problem's begin the linked chart shows.
+const linkAround = 30 * time.Minute
+
+// link is the address of the chart of the first item at the time of the problem, or of the problems when the item is not known.
+func (t *texts) link() string {
+	page := t.alerter.plan.url
+	if page == "" {
+		return ""
+	}
+	item := t.base("{ITEM.ID}")
+	if _, err := strconv.ParseUint(item, 10, 64); err != nil {
+		return page + "/problems?show=all"
+	}
+	at := time.Unix(0, t.o.escalation.Problem.At).UTC()
+	shown := url.Values{"from": {at.Add(-linkAround).Format(time.RFC3339)}, "to": {at.Add(linkAround).Format(time.RFC3339)}}
+	return page + "/items/" + item + "?" + shown.Encode()
 }
 
 // facts are the macros of one event.
