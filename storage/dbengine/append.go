@@ -43,7 +43,7 @@ func (db *DB) Append(ctx context.Context, b *model.Batch) (model.LSN, error) {
 		return 0, storage.ErrClosed
 	}
 	before := db.log.End()
-	a.rows, a.decimals.Places, a.decimals.Integers = a.rows[:0], a.decimals.Places[:0], a.decimals.Integers[:0]
+	a.grow(b.Len())
 	a.full = a.full[:0]
 	db.placeRows(a, b, before)
 	lsn := db.logRows(a, b)
@@ -67,6 +67,14 @@ func (db *DB) Append(ctx context.Context, b *model.Batch) (model.LSN, error) {
 	clear(a.full)
 	appendings.Put(a)
 	return lsn, nil
+}
+
+// grow makes room for n rows.
+func (a *appending) grow(n int) {
+	if cap(a.rows) < n {
+		a.rows, a.decimals.Places, a.decimals.Integers = make([]int32, n), make([]uint8, n), make([]uint64, n)
+	}
+	a.rows, a.decimals.Places, a.decimals.Integers = a.rows[:n], a.decimals.Places[:n], a.decimals.Integers[:n]
 }
 
 // closedFor reports whether one of the shards in the mask is closed, or any if the mask is empty.
@@ -123,6 +131,8 @@ func (db *DB) placeRows(a *appending, b *model.Batch, before model.LSN) {
 	var s *series
 	var near *run // that of s
 	var sh *shard
+	n := 0
+	rows, places, integers := a.rows, a.decimals.Places, a.decimals.Integers
 	for i, id := range b.Items {
 		t := b.Types[i]
 		if t > model.Binary {
@@ -133,33 +143,34 @@ func (db *DB) placeRows(a *appending, b *model.Batch, before model.LSN) {
 				sh = db.shardOf(id)
 				near = sh.run(id)
 			}
-			s = near.get(id)
+			s = near.get(sh, id)
 		}
 		at := b.At[i]
+		rows[n] = int32(i)
 		if at > s.newest && s.page.count > 0 && t == s.valueType && at >= oldest[s.class] { // nearly always
 			sh.tick(&s.page, at)
 			s.page.push(t, b.Bits[i])
 			s.newest = at
-			a.store(i, s.page.scale, s.page.last)
+			places[n], integers[n] = s.page.scale, s.page.last
+			n++
 			if int(s.page.count) >= limits.pageValues/2 && db.full(s) {
 				a.full = append(a.full, s)
 			}
 			continue
 		}
-		db.placeOther(a, b, i, s, before, now, oldest)
+		if db.placeOther(a, b, i, s, before, now, oldest) {
+			places[n] = 0
+			n++
+		}
 	}
-	a.stats.stored += len(a.rows)
-	a.stats.bytes += 16 * len(a.rows)
-}
-
-// store notes that a row was stored.
-func (a *appending) store(i int, scale uint8, last uint64) {
-	a.rows = append(a.rows, int32(i))
-	a.decimals.Places, a.decimals.Integers = append(a.decimals.Places, scale), append(a.decimals.Integers, last)
+	a.rows, a.decimals.Places, a.decimals.Integers = rows[:n], places[:n], integers[:n]
+	a.stats.stored += n
+	a.stats.bytes += 16 * n
 }
 
 // placeOther is what placeRows does for rows that are not just the next number of their series.
-func (db *DB) placeOther(a *appending, b *model.Batch, i int, s *series, before model.LSN, now int64, oldest *[MaxClasses]int64) {
+// It reports whether the row was stored.
+func (db *DB) placeOther(a *appending, b *model.Batch, i int, s *series, before model.LSN, now int64, oldest *[MaxClasses]int64) bool {
 	v := value{at: b.At[i], bits: b.Bits[i], valueType: b.Types[i]}
 	if v.valueType.InArena() {
 		v.text = b.Bytes(i)
@@ -167,21 +178,21 @@ func (db *DB) placeOther(a *appending, b *model.Batch, i int, s *series, before 
 	if v.at < oldest[s.class] {
 		b.Flags[i] |= model.Expired
 		a.stats.expired++
-		return
+		return false
 	}
 	flag := db.place(s, &v, before, now)
 	b.Flags[i] |= flag
 	if flag&model.Duplicate != 0 {
 		a.stats.duplicate++
-		return
+		return false
 	}
 	b.At[i] = v.at
 	a.stats.count(flag)
 	a.stats.bytes += len(v.text)
-	a.store(i, 0, 0)
 	if db.full(s) {
 		a.full = append(a.full, s)
 	}
+	return true
 }
 
 func (c *appended) count(f model.Flag) {

@@ -176,8 +176,9 @@ type DB struct {
 	lastRecycled model.LSN
 	// marksBytes is what the file of marks is charged with.
 	marksBytes int64
-	// flushing serialises what writes to datafiles.
-	flushing sync.Mutex
+	// flushing serialises what writes to datafiles, and guards extentBytes, the room for what they write.
+	flushing    sync.Mutex
+	extentBytes []byte
 	// flushError is why pages cannot be written now.
 	flushError atomic.Pointer[error]
 

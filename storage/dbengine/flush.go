@@ -10,6 +10,7 @@ import (
 	"tidemark/model"
 	"tidemark/storage/dbengine/extent"
 	"tidemark/storage/dbengine/page"
+	"tidemark/storage/dbengine/pagecache"
 	"tidemark/storage/dbengine/translog"
 )
 
@@ -200,9 +201,10 @@ type built struct {
 // writeGroup writes the pages of several sealed and makes them clean.
 func (db *DB) writeGroup(ctx context.Context, list []*sealed) error {
 	group := make([]built, 0, len(list))
+	e := encoding{db: db}
 	for _, d := range list {
 		b := built{sealed: d, text: d.valueType.InArena()}
-		b.pages = db.buildPages(ctx, d)
+		b.pages = e.buildPages(ctx, d)
 		group = append(group, b)
 	}
 	// Rows that were made again count values that came after their page was sealed; those must be in the log too.
@@ -215,8 +217,9 @@ func (db *DB) writeGroup(ctx context.Context, list []*sealed) error {
 	if err != nil {
 		return err
 	}
-	x := extents{db: db, pair: p}
+	x := extents{db: db, pair: p, buf: db.extentBytes[:0]}
 	x.fill(group)
+	db.extentBytes = x.buf
 	if x.err != nil {
 		return x.err
 	}
@@ -233,16 +236,19 @@ func (db *DB) writeGroup(ctx context.Context, list []*sealed) error {
 }
 
 // buildPages encodes what was detached from a series.
-func (db *DB) buildPages(ctx context.Context, d *sealed) []extent.Page {
+func (x *encoding) buildPages(ctx context.Context, d *sealed) []extent.Page {
 	var pages []extent.Page
 	var v decoded
-	v.at, v.bits = d.numbers.times, d.numbers.decode(nil)
+	if n := &d.numbers; len(n.times) > 0 {
+		x.numbers = n.scaled(x.numbers[:0], 0, len(n.times))
+		pages = x.appendPages(pages, d, extent.Values, n.times, x.numbers, n.scale)
+	}
 	v.add(d.texts)
-	pages = db.appendPages(pages, d, extent.Values, &v)
-	v.at, v.bits = nil, v.bits[:0]
+	pages = x.appendPages(pages, d, extent.Values, v.at, v.bits, 0)
+	v.at, v.bits = nil, nil
 	v.add(d.late)
-	pages = db.appendPages(pages, d, extent.Late, &v)
-	for _, rows := range db.settleRows(ctx, d) {
+	pages = x.appendPages(pages, d, extent.Late, v.at, v.bits, 0)
+	for _, rows := range x.db.settleRows(ctx, d) {
 		times := make([]int64, len(rows))
 		for i := range rows {
 			times[i] = rows[i].At
@@ -263,18 +269,28 @@ func (d *decoded) add(samples []sample) {
 	}
 }
 
-// appendPages encodes values as pages.
-func (db *DB) appendPages(pages []extent.Page, d *sealed, kind uint8, v *decoded) []extent.Page {
-	at, bits := v.at, v.bits
+// encoding is the room for encoding the pages of one write, and what it remembers of the page before.
+type encoding struct {
+	db      *DB
+	numbers []uint64
+	// times were encoded as column: the series of a group have the same.
+	times  []int64
+	column []byte
+}
+
+// appendPages encodes values as pages. scale is 0 if bits are what they are called, else numbers of a hot page of that scale.
+func (x *encoding) appendPages(pages []extent.Page, d *sealed, kind uint8, at []int64, bits []uint64, scale uint8) []extent.Page {
 	for len(at) > 0 {
-		n := db.pageLength(d, bits)
+		n := x.db.pageLength(d, bits)
 		p := extent.Page{
-			Item: d.series.id, Type: d.valueType, Kind: kind, From: at[0], To: at[n-1], Count: n, Times: page.AppendTimes(nil, at[:n]),
+			Item: d.series.id, Type: d.valueType, Kind: kind, From: at[0], To: at[n-1], Count: n, Times: x.appendTimes(at[:n]),
 		}
-		switch d.valueType {
-		case model.Float:
+		switch {
+		case scale != 0:
+			p.Values = page.AppendDecimals(nil, bits[:n], int(scale-1))
+		case d.valueType == model.Float:
 			p.Values = page.AppendFloats(nil, bits[:n])
-		case model.Uint:
+		case d.valueType == model.Uint:
 			p.Values = page.AppendUints(nil, bits[:n])
 		default:
 			p.Values = page.AppendBlobs(nil, d.arena, bits[:n])
@@ -283,6 +299,14 @@ func (db *DB) appendPages(pages []extent.Page, d *sealed, kind uint8, v *decoded
 		at, bits = at[n:], bits[n:]
 	}
 	return pages
+}
+
+// appendTimes encodes times, or gives the column of the ones before if those were the same memory.
+func (x *encoding) appendTimes(at []int64) []byte {
+	if len(x.times) != len(at) || &x.times[0] != &at[0] {
+		x.times, x.column = at, page.AppendTimes(nil, at)
+	}
+	return x.column
 }
 
 // pageLength returns how many of the values go to one page.
@@ -308,6 +332,10 @@ func (db *DB) install(group []built, refs []*extentRef) {
 		sh.mu.Lock()
 		for k := range b.pages {
 			p := &b.pages[k]
+			if !b.text && p.Kind != extent.Hourly { // it was hot, and may be asked for soon; texts are kept compressed
+				key := pagecache.Key{File: refs[b.extent].pair.key, Offset: refs[b.extent].offset, Slot: int32(b.slot + k)}
+				db.cache.Put(key, *p, len(p.Times)+len(p.Values)+pageCharge)
+			}
 			b.series.adopt(pageRef{
 				extent: refs[b.extent], slot: uint16(b.slot + k), from: p.From, to: p.To,
 				count: uint32(p.Count), valueType: p.Type, kind: p.Kind,

@@ -3,6 +3,7 @@ package dbengine
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"tidemark/model"
 )
@@ -297,36 +298,7 @@ func (n *numbers) decode(dst []uint64) []uint64 { return n.decodeFrom(dst, 0, le
 // decodeFrom appends the bits of the values from one index up to another to dst.
 func (n *numbers) decodeFrom(dst []uint64, from, to int) []uint64 {
 	start := len(dst)
-	u := n.base
-	for i := range from {
-		u += n.delta(i)
-	}
-	switch n.width {
-	case 0:
-		for range to - from {
-			dst = append(dst, u)
-		}
-	case 1:
-		for _, d := range n.buf[from:to] {
-			u += uint64(int64(int8(d)))
-			dst = append(dst, u)
-		}
-	case 2:
-		for b := n.buf[2*from : 2*to]; len(b) >= 2; b = b[2:] {
-			u += uint64(int64(int16(binary.LittleEndian.Uint16(b))))
-			dst = append(dst, u)
-		}
-	case 4:
-		for b := n.buf[4*from : 4*to]; len(b) >= 4; b = b[4:] {
-			u += uint64(int64(int32(binary.LittleEndian.Uint32(b))))
-			dst = append(dst, u)
-		}
-	default:
-		for b := n.buf[8*from : 8*to]; len(b) >= 8; b = b[8:] {
-			u += binary.LittleEndian.Uint64(b)
-			dst = append(dst, u)
-		}
-	}
+	dst = n.scaled(dst, from, to)
 	if n.scale != 0 {
 		divisor := powers[n.scale-1]
 		for i, m := range dst[start:] {
@@ -334,6 +306,46 @@ func (n *numbers) decodeFrom(dst []uint64, from, to int) []uint64 {
 		}
 	}
 	return dst
+}
+
+// scaled appends the numbers that are kept, for floats with few decimals the integers that stand for them.
+func (n *numbers) scaled(dst []uint64, from, to int) []uint64 {
+	dst = slices.Grow(dst, to-from)
+	out := dst[len(dst) : len(dst)+to-from]
+	u := n.base
+	for i := range from {
+		u += n.delta(i)
+	}
+	switch n.width {
+	case 0:
+		for i := range out {
+			out[i] = u
+		}
+	case 1:
+		for i, d := range n.buf[from:to] {
+			u += uint64(int64(int8(d)))
+			out[i] = u
+		}
+	case 2:
+		b := n.buf[2*from : 2*to]
+		for i := range out {
+			u += uint64(int64(int16(binary.LittleEndian.Uint16(b[2*i:]))))
+			out[i] = u
+		}
+	case 4:
+		b := n.buf[4*from : 4*to]
+		for i := range out {
+			u += uint64(int64(int32(binary.LittleEndian.Uint32(b[4*i:]))))
+			out[i] = u
+		}
+	default:
+		b := n.buf[8*from : 8*to]
+		for i := range out {
+			u += binary.LittleEndian.Uint64(b[8*i:])
+			out[i] = u
+		}
+	}
+	return dst[:len(dst)+to-from]
 }
 
 func (n *numbers) delta(i int) uint64 {

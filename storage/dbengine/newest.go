@@ -12,25 +12,24 @@ import (
 
 // newest delivers the last n values in the range.
 func (r *reading) newest(id model.ItemID, n int) error {
-	v, err := r.db.viewOf(id, r.r)
-	if err != nil {
+	if err := r.db.viewOf(&r.view, id, r.r); err != nil {
 		return err
 	}
-	v.tail(n, r.r)
+	r.view.tail(n, r.r)
 	var kept tail
-	inner := *r
-	inner.fn = func(c *model.Columns) error {
+	fn := r.fn
+	defer func() { r.fn = fn }()
+	r.fn = func(c *model.Columns) error {
 		kept.add(c, n)
 		if kept.size() > r.budget {
 			return storage.ErrTooMuch
 		}
 		return nil
 	}
-	if err := inner.stream(id, &v); err != nil {
+	if err := r.stream(id, &r.view); err != nil {
 		return err
 	}
-	r.page, r.out = inner.page, inner.out
-	return kept.deliver(n, r.fn)
+	return kept.deliver(n, fn)
 }
 
 // tail drops pieces at the start that cannot hold one of the last n values.
@@ -44,7 +43,7 @@ func (v *view) tail(n int, r model.TimeRange) {
 		if count += size; count < n {
 			continue
 		}
-		v.base = v.base[i:]
+		v.base = v.base[:copy(v.base, v.base[i:])]
 		v.late = slices.DeleteFunc(v.late, func(l piece) bool {
 			_, to, _ := l.bounds()
 			return to < from

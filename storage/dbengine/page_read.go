@@ -19,6 +19,8 @@ const (
 	headGuessBytes = 4096
 	// rowCharge is what a page's row in a parsed directory is charged with in the cache.
 	rowCharge = 64
+	// pageCharge is what a page is charged with besides its columns: it and its interface.
+	pageCharge = 128
 )
 
 // errGone means that a page's pair was deleted.
@@ -76,7 +78,7 @@ func (db *DB) readPage(ref *pageRef) (extent.Page, error) {
 	if err != nil {
 		return extent.Page{}, db.locate(e, err)
 	}
-	db.cache.Put(key, p, len(b)+64)
+	db.cache.Put(key, p, len(b)+pageCharge)
 	return p, nil
 }
 
@@ -197,14 +199,7 @@ type probe struct {
 // lookupPages looks for a stored value at v.at in the pages on disk; the shard is locked.
 func (db *DB) lookupPages(s *series, v *value) (found, same bool) {
 	sh := db.shardOf(s.id)
-	low, high := 0, len(s.pages) // pages rise in time
-	for low < high {
-		if mid := int(uint(low+high) >> 1); s.pages[mid].to < v.at {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
+	low := firstPage(s.pages, v.at)
 	if low < len(s.pages) && s.pages[low].from <= v.at {
 		if found, same = db.lookupPage(sh, &s.pages[low], v); found {
 			return found, same

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"tidemark/model"
 	"tidemark/storage"
@@ -47,23 +48,24 @@ func (p *piece) bounds() (from, to int64, count int) {
 // of late overlap anything.
 type view struct{ base, late []piece }
 
-// viewOf copies what of a series lies in the range.
-func (db *DB) viewOf(id model.ItemID, r model.TimeRange) (view, error) {
+// viewOf puts what of a series lies in the range into v, whose room it uses.
+func (db *DB) viewOf(v *view, id model.ItemID, r model.TimeRange) error {
+	v.base, v.late = v.base[:0], v.late[:0]
 	sh := db.shardOf(id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.closed {
-		return view{}, storage.ErrClosed
+		return storage.ErrClosed
 	}
-	var v view
 	s := sh.find(id)
 	if s == nil || r.From >= r.To {
-		return v, nil
+		return nil
 	}
-	for _, ref := range s.pages {
-		if ref.from < r.To && ref.to >= r.From {
-			v.base = append(v.base, piece{ref: ref})
+	for _, ref := range s.pages[firstPage(s.pages, r.From):] {
+		if ref.from >= r.To {
+			break
 		}
+		v.base = append(v.base, piece{ref: ref})
 	}
 	for _, ref := range s.lates {
 		if ref.from < r.To && ref.to >= r.From {
@@ -94,7 +96,20 @@ func (db *DB) viewOf(id model.ItemID, r model.TimeRange) (view, error) {
 	}
 	memory(&v.base, s.texts, s.arena, s.valueType, true)
 	memory(&v.late, s.late, s.arena, s.valueType, false)
-	return v, nil
+	return nil
+}
+
+// firstPage returns the index of the first of pages, which rise in time, that reaches to an instant.
+func firstPage(pages []pageRef, from int64) int {
+	low, high := 0, len(pages)
+	for low < high {
+		if mid := int(uint(low+high) >> 1); pages[mid].to < from {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
 }
 
 // Read streams values. See storage.Engine.
@@ -103,7 +118,9 @@ func (db *DB) Read(ctx context.Context, q storage.Query, fn func(*model.Columns)
 	if budget <= 0 {
 		budget = defaultReadBytes
 	}
-	r := reading{db: db, ctx: ctx, r: q.Range, budget: budget, fn: fn}
+	r := readings.Get().(*reading)
+	r.db, r.ctx, r.r, r.budget, r.fn = db, ctx, q.Range, budget, fn
+	defer r.free()
 	for _, id := range q.Items {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -128,8 +145,26 @@ type reading struct {
 	r      model.TimeRange
 	budget int64
 	fn     func(*model.Columns) error
+	view   view
 	page   decoded
 	out    model.Columns
+	// given is what fn gets of a page that needs no merging.
+	given model.Columns
+}
+
+// readings keep their room from one read to the next.
+var readings = sync.Pool{New: func() any { return new(reading) }}
+
+// keptArena is how much room for texts is kept.
+const keptArena = 1 << 20
+
+func (r *reading) free() {
+	clear(r.view.base[:cap(r.view.base)])
+	clear(r.view.late[:cap(r.view.late)])
+	r.db, r.ctx, r.fn, r.given = nil, nil, nil, model.Columns{}
+	if cap(r.view.base) <= 1024 && cap(r.page.arena)+cap(r.out.Arena) <= keptArena {
+		readings.Put(r)
+	}
 }
 
 // lateValue is a value of a late page.
@@ -140,11 +175,10 @@ type lateValue struct {
 }
 
 func (r *reading) item(id model.ItemID) error {
-	v, err := r.db.viewOf(id, r.r)
-	if err != nil {
+	if err := r.db.viewOf(&r.view, id, r.r); err != nil {
 		return err
 	}
-	return r.stream(id, &v)
+	return r.stream(id, &r.view)
 }
 
 // stream delivers the values of a view.
@@ -206,6 +240,10 @@ func (r *reading) load(p *piece) (bool, error) {
 // cut keeps the values in a range, and reports whether there are any.
 func (d *decoded) cut(r model.TimeRange) bool {
 	low, high := searchTimes(d.at, r.From), searchTimes(d.at, r.To)
+	if low > 0 && !d.valueType.InArena() { // the room in front is used again
+		d.at, d.bits = d.at[:copy(d.at, d.at[low:high])], d.bits[:copy(d.bits, d.bits[low:high])]
+		return low < high
+	}
 	d.at, d.bits = d.at[low:high], d.bits[low:high]
 	return low < high
 }
@@ -245,7 +283,8 @@ func (r *reading) merge(late []lateValue) ([]lateValue, error) {
 		if err := r.deliver(); err != nil {
 			return nil, err
 		}
-		return late, r.fn(&model.Columns{Item: r.out.Item, Type: d.valueType, At: d.at, Bits: d.bits, Arena: d.arena})
+		r.given = model.Columns{Item: r.out.Item, Type: d.valueType, At: d.at, Bits: d.bits, Arena: d.arena}
+		return late, r.fn(&r.given)
 	}
 	for i, at := range d.at {
 		for len(late) > 0 && int64(late[0].at) < at {

@@ -25,7 +25,9 @@ type shard struct {
 	// near is the clock that was used last, clocks how many there were.
 	near   *clock
 	clocks uint64
-	_      [64]byte // keeps the locks of two shards on different cache lines
+	// room is for series that are not made yet.
+	room []series
+	_    [64]byte // keeps the locks of two shards on different cache lines
 }
 
 // run holds the series of neighbouring ids.
@@ -48,7 +50,7 @@ func (sh *shard) find(id model.ItemID) *series {
 
 // get returns the series of an item, which it makes if need be; the shard is locked.
 func (sh *shard) get(id model.ItemID) *series {
-	return sh.run(id).get(id)
+	return sh.run(id).get(sh, id)
 }
 
 // run returns the run that holds an item's series.
@@ -61,13 +63,24 @@ func (sh *shard) run(id model.ItemID) *run {
 	return r
 }
 
-func (r *run) get(id model.ItemID) *series {
+func (r *run) get(sh *shard, id model.ItemID) *series {
 	s := r.series[id%shardRun]
 	if s == nil {
-		s = &series{id: id, floor: minTime, newest: minTime}
+		s = sh.makeSeries(id)
 		r.series[id%shardRun] = s
 		r.count++
 	}
+	return s
+}
+
+// makeSeries makes a series beside the one made before: they are often used one after the other.
+func (sh *shard) makeSeries(id model.ItemID) *series {
+	if len(sh.room) == 0 {
+		sh.room = make([]series, 16)
+	}
+	s := &sh.room[0]
+	sh.room = sh.room[1:]
+	s.id, s.floor, s.newest = id, minTime, minTime
 	return s
 }
 

@@ -32,11 +32,11 @@ var ErrBatch = errors.New("damaged batch record")
 
 // The forms of a packed column.
 const (
-	packedZeros byte = iota // every number is zero
-	packedEqual             // every number is the one that follows, a uvarint
-	packedSized             // a nibble per number with its size in bytes, then the numbers
-	packedThen              // the first number, then all others, which are equal: two uvarints
-	packedDecimals          // as packedSized, but floats may be integers, for which 8 is added to the nibble
+	packedZeros    byte = iota // every number is zero
+	packedEqual                // every number is the one that follows, a uvarint
+	packedSized                // a nibble per number with its size in bytes, then the numbers
+	packedThen                 // the first number, then all others, which are equal: two uvarints
+	packedDecimals             // as packedSized, but floats may be integers, for which 8 is added to the nibble
 )
 
 // maxDecimals bounds the decimals of floats that are logged as integers.

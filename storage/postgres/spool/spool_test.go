@@ -1,0 +1,233 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"syscall"
+	"testing"
+
+	"tidemark/internal/vfs"
+	"tidemark/model"
+	"tidemark/storage"
+)
+
+func record(n int) Record {
+	b := &model.Batch{ArrivedAt: int64(n)}
+	b.AppendUint(1, int64(n), uint64(n))
+	b.AppendString(2, int64(n), model.Text, fmt.Sprint("line ", n))
+	b.AppendFloat(3, int64(n), 0.5)
+	b.Flags[0] = model.Late
+	b.Marks = append(b.Marks, model.Mark{Key: "k", Value: fmt.Sprint(n), At: int64(n)})
+	return Record{Batch: b, Classes: []uint8{0, 3, 15}}
+}
+
+func openAt(t *testing.T, fs vfs.FS) *Log {
+	t.Helper()
+	l, err := Open(fs, "/spool", Options{SegmentBytes: 2000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func appendTo(t *testing.T, l *Log, n int) model.LSN {
+	t.Helper()
+	lsn, err := l.Append(record(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lsn
+}
+
+// numbers reads the numbers behind an LSN.
+func numbers(t *testing.T, l *Log, from model.LSN) []int {
+	t.Helper()
+	var all []int
+	err := l.Read(context.Background(), from, func(_ model.LSN, r Record) error {
+		n := int(r.Batch.ArrivedAt)
+		if want := record(n); !reflect.DeepEqual(want.Classes, r.Classes) || !reflect.DeepEqual(want.Batch, r.Batch) {
+			t.Errorf("record %d is %+v", n, r.Batch)
+		}
+		all = append(all, n)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func upTo(from, to int) (all []int) {
+	for n := from; n <= to; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
+func TestLog(t *testing.T) {
+	fs := vfs.NewMem()
+	l := openAt(t, fs)
+	l.StartAt(1000)
+	var lsns []model.LSN
+	for n := range 100 {
+		lsns = append(lsns, appendTo(t, l, n))
+		if n%30 == 29 {
+			id := l.ID()
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			l = openAt(t, fs)
+			if l.ID() != id || l.End() != lsns[n] {
+				t.Fatalf("id %x, end %d, expected %x, %d", l.ID(), l.End(), id, lsns[n])
+			}
+		}
+	}
+	for _, from := range []int{0, 29, 30, 50, 99} {
+		if got := numbers(t, l, lsns[from]); !reflect.DeepEqual(got, upTo(from+1, 99)) {
+			t.Errorf("behind %d: %v", from, got)
+		}
+	}
+	size := l.SizeBytes()
+	if err := l.Trim(lsns[80]); err != nil {
+		t.Fatal(err)
+	}
+	if l.SizeBytes() >= size {
+		t.Error("Trim removed nothing")
+	}
+	if got := numbers(t, l, lsns[80]); !reflect.DeepEqual(got, upTo(81, 99)) {
+		t.Errorf("behind 80 after Trim: %v", got)
+	}
+	if err := errors.Join(l.Close(), l.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.Append(record(1)); !errors.Is(err, storage.ErrClosed) {
+		t.Errorf("Append after Close: %v", err)
+	}
+}
+
+// TestLog_large splits a batch into several records, with the marks in the last.
+func TestLog_large(t *testing.T) {
+	l := openAt(t, vfs.NewMem())
+	b := &model.Batch{}
+	for n := range 400 {
+		b.AppendBytes(model.ItemID(n+1), 1, model.Text, make([]byte, 60_000))
+	}
+	b.Marks = []model.Mark{{Key: "k"}}
+	end, err := l.Append(Record{Batch: b, Classes: make([]uint8, b.Len())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, records := 0, 0
+	err = l.Read(context.Background(), 0, func(lsn model.LSN, r Record) error {
+		rows += r.Batch.Len()
+		records++
+		if (len(r.Batch.Marks) > 0) != (lsn == end) {
+			t.Errorf("record %d has marks %v", records, r.Batch.Marks)
+		}
+		return nil
+	})
+	if err != nil || rows != 400 || records < 2 {
+		t.Errorf("%d rows in %d records, %v", rows, records, err)
+	}
+}
+
+// TestLog_failures makes every operation of a short life fail once: what Sync acknowledged is there afterwards, and what Append refused is not.
+func TestLog_failures(t *testing.T) {
+	for n := int64(1); n < 400; n++ {
+		mem := vfs.NewMem()
+		failing := vfs.NewFailing(mem)
+		failing.FailNth(n, vfs.OpWrite|vfs.OpSync|vfs.OpCreate|vfs.OpSyncDir|vfs.OpTruncate|vfs.OpRemove, syscall.EIO, false)
+		l, err := Open(failing, "/spool", Options{SegmentBytes: 500})
+		if err != nil {
+			continue
+		}
+		durable, refused := map[int]bool{}, map[int]bool{}
+		for k := range 20 {
+			lsn, err := l.Append(record(k))
+			if err != nil {
+				refused[k] = true
+				continue
+			}
+			if end, err := l.Sync(); err == nil && lsn <= end && !l.Lost(lsn) {
+				durable[k] = true
+			}
+		}
+		if len(durable) < 19 {
+			t.Errorf("failure %d: only %d of 20 are durable", n, len(durable))
+		}
+		_ = l.Close() // may fail
+		failing.SetRule(nil)
+		l = openAt(t, mem)
+		found := map[int]int{}
+		for _, k := range numbers(t, l, 0) {
+			found[k]++
+		}
+		for k := range 20 {
+			if durable[k] && found[k] != 1 || refused[k] && found[k] != 0 || found[k] > 1 {
+				t.Errorf("failure %d: record %d is there %d times; durable %v, refused %v", n, k, found[k], durable[k], refused[k])
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLog_torn cuts and spoils the end of the last segment: what is before it is read, and new records follow.
+func TestLog_torn(t *testing.T) {
+	for cut := int64(1); cut < 120; cut += 7 {
+		fs := vfs.NewMem()
+		l := openAt(t, fs)
+		for n := range 5 {
+			appendTo(t, l, n)
+		}
+		name := l.last().name
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		file, err := fs.OpenReadWrite(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, _ := file.Size()
+		if cut%2 == 0 {
+			err = file.Truncate(size - cut)
+		} else {
+			_, err = file.WriteAt([]byte{0xAA, 0x55}, size-cut-1)
+		}
+		if err := errors.Join(err, file.Close()); err != nil {
+			t.Fatal(err)
+		}
+		l = openAt(t, fs)
+		appendTo(t, l, 9)
+		if got := numbers(t, l, 0); len(got) != 5 || got[4] != 9 {
+			t.Errorf("cut %d: %v, expected 0 to 3 and 9", cut, got)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l = openAt(t, fs)
+		if got := numbers(t, l, 0); len(got) != 5 || got[4] != 9 {
+			t.Errorf("cut %d, opened again: %v, expected 0 to 3 and 9", cut, got)
+		}
+		_ = l.Close()
+	}
+}
+
+func FuzzDecodePayload(f *testing.F) {
+	f.Add(appendPayload(nil, record(1), 0, 3, true))
+	f.Add(appendPayload(nil, record(2), 1, 2, false))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, p []byte) {
+		r, err := decodePayload(p)
+		if err != nil {
+			return
+		}
+		again, err := decodePayload(appendPayload(nil, r, 0, r.Batch.Len(), true))
+		if err != nil || !reflect.DeepEqual(r, again) {
+			t.Errorf("%+v, %v\nwas %+v", again, err, r)
+		}
+	})
+}
