@@ -146,6 +146,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f, ok = h.index, true
 	}
 	switch {
+	case !ok && h.index != nil && wantsPage(r):
+		// The page itself says that there is no such view, and shows the way back.
+		h.index.serve(w, r, http.StatusNotFound)
 	case !ok:
 		http.Error(w, "there is no such file", http.StatusNotFound)
 	case f == nil:
@@ -156,7 +159,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write([]byte(notBuilt)) // The reader may be gone; there is nobody left to tell.
 		}
 	default:
-		f.serve(w, r)
+		f.serve(w, r, http.StatusOK)
 	}
 }
 
@@ -180,7 +183,14 @@ func isView(address string) bool {
 	return views[first] && path.Ext(address) == ""
 }
 
-func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+// wantsPage tells whether somebody typed an address into a browser. A missing file, and anything under /api, stays an error.
+func wantsPage(r *http.Request) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	return first != "api" && path.Ext(r.URL.Path) == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// serve sends the file with status, or 304 to who has it already.
+func (f *file) serve(w http.ResponseWriter, r *http.Request, status int) {
 	header := w.Header()
 	header.Set("Content-Type", f.kind)
 	header.Set("Cache-Control", "no-cache")
@@ -197,13 +207,13 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	header.Set("ETag", etag)
-	if matches(r.Header.Get("If-None-Match"), etag) {
+	if status == http.StatusOK && matches(r.Header.Get("If-None-Match"), etag) {
 		header.Del("Content-Encoding")
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	header.Set("Content-Length", fmt.Sprint(len(body)))
-	w.WriteHeader(http.StatusOK)
+	w.WriteHeader(status)
 	if r.Method == http.MethodGet {
 		_, _ = w.Write(body) // The reader may be gone; there is nobody left to tell.
 	}

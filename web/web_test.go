@@ -80,6 +80,20 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+func TestUnknownView(t *testing.T) {
+	h := open(t, build())
+	index := text(t, ask(t, h, "GET", "/"))
+	typed := ask(t, h, "GET", "/host/db1", "Accept", "text/html,application/xhtml+xml", "If-None-Match", "*")
+	if body := text(t, typed); typed.StatusCode != http.StatusNotFound || body != index {
+		t.Errorf("a browser got %d %q at an unknown address, want 404 and the page", typed.StatusCode, body)
+	}
+	for _, address := range []string{"/api/nothing", "/gone.js"} {
+		if got := ask(t, h, "GET", address, "Accept", "text/html"); got.StatusCode != http.StatusNotFound || text(t, got) == index {
+			t.Errorf("GET %s: %d with the page, want an error", address, got.StatusCode)
+		}
+	}
+}
+
 func TestPolicyForbidsInline(t *testing.T) {
 	if strings.Contains(Policy, "unsafe") || !strings.HasPrefix(Policy, "default-src 'self'") {
 		t.Errorf("policy %q allows too much", Policy)

@@ -49,3 +49,10 @@ export function useSecond(): number {
   }, []);
   return now;
 }
+
+/** useTitle names the window after what a view shows. */
+export function useTitle(name: string): void {
+  useEffect(() => {
+    document.title = `${name} · Tidemark`;
+  }, [name]);
+}

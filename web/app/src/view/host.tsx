@@ -11,7 +11,7 @@ import { type ChartSpec, glanceOf, type Section, sectionsOf } from '../item/sect
 import { itemsToCompare, mostUnusual, type Unusual } from '../item/unusual.ts';
 import { SeverityShape } from '../part/icon.tsx';
 import { Link } from '../part/link.tsx';
-import { useLoad, useSecond } from '../part/load.ts';
+import { useLoad, useSecond, useTitle } from '../part/load.ts';
 import { Command, Empty, Failure } from '../part/notice.tsx';
 import { useCell } from '../state/cell.ts';
 import { live, problemsChanged, serverNow } from '../state/live.ts';
@@ -37,6 +37,7 @@ export function HostView({ id, tab }: { id: string; tab: string }) {
   const host = useLoad((signal) => getHost(id, signal), [id, changed]);
   const items = useLoad((signal) => getItems({ host: id, limit: MAX_ITEMS }, signal), [id]);
   useEffect(() => live.want({ host: id }), [id]);
+  useTitle(host.data?.name ?? 'Host');
   // A host that has just registered gets its items within seconds; look again until they are there.
   const few = items.data !== null && items.data.items.length === 0;
   useEffect(() => {

@@ -74,8 +74,12 @@ export function HostsView() {
 export function NoHosts() {
   return (
     <Empty title="No host has reported yet.">
-      <p>Start an agent on a machine; it registers itself and its charts appear here within seconds:</p>
+      <p>Start an agent on a machine; its charts appear here within seconds:</p>
       <Command text={`tidemark agent --server ${location.hostname}:10051 --host $(hostname)`} />
+      <p class="muted">
+        Agents register themselves with <code>tidemark up</code>, and with <code>tidemark server --autoregistration</code>. Without that,
+        import the host first.
+      </p>
     </Empty>
   );
 }

@@ -9,7 +9,7 @@ import { formatDuration } from '../format/number.ts';
 import { isCounter } from '../item/reading.ts';
 import { type ChartSpec, chartUnits } from '../item/sections.ts';
 import { Link } from '../part/link.tsx';
-import { useLoad } from '../part/load.ts';
+import { useLoad, useTitle } from '../part/load.ts';
 import { Empty, Failure } from '../part/notice.tsx';
 import { useCell } from '../state/cell.ts';
 import { live, missed } from '../state/live.ts';
@@ -22,6 +22,7 @@ const REFRESH_MS = 5_000;
 export function ItemView({ id }: { id: string }) {
   const item = useLoad((signal) => getItem(id, signal), [id]);
   useEffect(() => live.want({ items: [id] }), [id]);
+  useTitle(item.data === null ? 'Item' : `${item.data.name}, ${item.data.host}`);
   if (item.data === null) return item.error === null ? <div class="page loading" /> : <Failure error={item.error} retry={item.reload} />;
   return (
     <div class="page">

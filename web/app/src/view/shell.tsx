@@ -25,6 +25,8 @@ import { ValuesView } from './values.tsx';
 export function Shell() {
   const { path } = useCell(route);
   useEffect(() => {
+    // A host and an item say their own name once they have it.
+    if (/^\/(hosts|items)\/\d+(\/|$)/.test(path)) return;
     document.title = `${pageOf(path)?.title ?? 'Not found'} · Tidemark`;
   }, [path]);
   return (
