@@ -30,6 +30,7 @@ func agentCommand() *cobra.Command {
 	s.addAgent(c.Flags())
 	c.Flags().StringVar(&s.agentServer, "server", "", "the server's address for agents, host:port (default 127.0.0.1:10051)")
 	c.Flags().StringVar(&test, "test", "", "measure one item key and end")
+	c.AddCommand(agentGetCommand())
 	return c
 }
 

@@ -20,10 +20,10 @@ const (
 	tlsKey      = "8f1c2b7a9d3e4f5061728394a5b6c7d88f1c2b7a9d3e4f5061728394a5b6c7d8"
 )
 
-// keyring is a fixed set of keys.
-type keyring map[string][][]byte
+// fixedKeys is a fixed set of keys.
+type fixedKeys map[string][][]byte
 
-func (k keyring) Keys(identity string) [][]byte { return k[identity] }
+func (k fixedKeys) Keys(identity string) [][]byte { return k[identity] }
 
 func decodeKey(t *testing.T) []byte {
 	t.Helper()
@@ -64,7 +64,7 @@ func TestTLS_opensslClient(t *testing.T) {
 				if err != nil {
 					return
 				}
-				c := tlspsk.Server(nc, &tlspsk.Config{Keys: keyring{tlsIdentity: {key}}})
+				c := tlspsk.Server(nc, &tlspsk.Config{Keys: fixedKeys{tlsIdentity: {key}}})
 				defer c.Close()
 				_, _ = io.CopyN(c, c, int64(len(tlsText)))
 				states <- c.State()
