@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"tidemark/collect"
+	"tidemark/collect/calc"
+	"tidemark/collect/poller"
+	"tidemark/collect/self"
+	"tidemark/confcache"
+	"tidemark/expr"
+	"tidemark/model"
+)
+
+// pollingOptions are what polling needs of the server.
+type pollingOptions struct {
+	sink    collect.Sink
+	names   *namedItems
+	values  calc.Values
+	trends  expr.Trends
+	version string
+	started time.Time
+	// kinds are further kinds of checks, besides those of the server itself.
+	kinds []poller.Kind
+	// tasks, if not nil, gives an item of one of the further kinds its address; false leaves the item out.
+	tasks   func(h *model.Host, item *model.Item) (poller.Task, bool)
+	metrics *metrics.Set
+	logger  *slog.Logger
+}
+
+// polling asks for the values of items that do not come by themselves.
+type polling struct {
+	o        pollingOptions
+	poller   *poller.Poller
+	formulas *calc.Checker
+	support  *support
+}
+
+func newPolling(o pollingOptions) *polling {
+	p := &polling{o: o, support: &support{}}
+	p.formulas = calc.New(calc.Options{Items: formulaItems{o.names, p.support}, Values: o.values, Trends: o.trends, Metrics: o.metrics})
+	facts := &facts{cache: o.names.cache, support: p.support}
+	internals := self.New(self.Options{Metrics: o.metrics, Server: facts, Processes: p.processes(), Version: o.version, Started: o.started})
+	p.poller = poller.New(poller.Options{Sink: o.sink, Kinds: append(ownKinds(p.formulas, internals), o.kinds...), Log: o.logger, Metrics: o.metrics})
+	facts.poller = p.poller
+	s := o.names.cache.Snapshot()
+	for h := range s.Hosts() {
+		p.applyHost(s, h.ID)
+	}
+	return p
+}
+
+// processes are the server's, and those of the further kinds.
+func (p *polling) processes() []self.Process {
+	list := processes()
+	for i, k := range p.o.kinds {
+		index := i + len(ownKinds(nil, nil))
+		list = append(list, self.Process{Name: k.Name, Count: max(1, k.MaxInFlight), Percent: func() float64 { return p.poller.Busy()[index].Percent }})
+	}
+	return list
+}
+
+// apply brings a change of the configuration to the poller.
+func (p *polling) apply(c *confcache.Changes) {
+	for _, id := range c.DeletedHosts {
+		p.applyHost(c.Snapshot, id)
+	}
+	for _, id := range c.Hosts {
+		p.applyHost(c.Snapshot, id)
+	}
+	p.formulas.Forget(c.DeletedItems)
+	p.support.forget(c.DeletedItems)
+}
+
+// applyHost replaces what one host is asked for; a host that is gone or disabled is asked for nothing.
+func (p *polling) applyHost(s *confcache.Snapshot, id model.HostID) {
+	var tasks []poller.Task
+	if h, ok := s.HostByID(id); ok && h.Enabled {
+		items := s.Items(id)
+		for i := range items {
+			if t, ok := p.task(h, &items[i]); ok {
+				tasks = append(tasks, t)
+			}
+		}
+	}
+	if err := p.poller.Apply(id, tasks); err != nil {
+		p.o.logger.Warn("items are not asked for", "host_id", uint64(id), "error", err)
+	}
+}
+
+func (p *polling) task(h *model.Host, item *model.Item) (poller.Task, bool) {
+	switch {
+	case !item.Enabled || !p.poller.Takes(item.Type):
+		return poller.Task{}, false
+	case item.Type == model.Calculated || item.Type == model.Internal:
+		return poller.Task{Item: item}, true
+	case p.o.tasks == nil:
+		return poller.Task{}, false
+	}
+	return p.o.tasks(h, item)
+}
+
+// Observe implements histsync.Observer.
+func (p *polling) Observe(b *model.Batch) { p.support.Observe(b) }
+
+// Run asks until ctx ends. What was asked for until then is handed over.
+func (p *polling) Run(ctx context.Context) error { return p.poller.Run(ctx) }
