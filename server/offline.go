@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 
 	"tidemark/catalog"
 	"tidemark/confdb"
@@ -25,9 +24,9 @@ func ImportOffline(ctx context.Context, data string, files []File, logger *slog.
 	if err := fsys.MkdirAll(data); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)
 	}
-	lock, err := fsys.Lock(filepath.Join(data, lockFile))
+	lock, err := lockFolder(fsys, data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w (%v)", data, ErrInUse, err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	ids := &itemIDs{}

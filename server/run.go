@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -41,7 +42,10 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 
 	g, running := errgroup.WithContext(ctx)
-	web := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	web := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+	}
 	stopRates := make(chan struct{})
 	keeper := housekeeper.New(housekeeper.Options{Pruner: s.engine, Events: s.db, Items: s, Metrics: s.metrics, Logger: s.logger})
 	g.Go(func() error { return s.serveHTTP(web) })

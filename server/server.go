@@ -127,9 +127,9 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 
 // rebuild makes a new configuration database of what can be read in a damaged one. Nothing in the folder is open.
 func (s *Server) rebuild(ctx context.Context) (err error) {
-	lock, err := vfs.OS{}.Lock(filepath.Join(s.o.Data, lockFile))
+	lock, err := lockFolder(vfs.OS{}, s.o.Data)
 	if err != nil {
-		return fmt.Errorf("%s: %w (%v)", s.o.Data, ErrInUse, err)
+		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	return confdb.Rebuild(ctx, s.o.Data, confdb.Options{Logger: s.logger})
@@ -140,9 +140,9 @@ func (s *Server) open(ctx context.Context) error {
 	if err := fsys.MkdirAll(s.o.Data); err != nil {
 		return fmt.Errorf("create the data folder: %w", err)
 	}
-	lock, err := fsys.Lock(filepath.Join(s.o.Data, lockFile))
+	lock, err := lockFolder(fsys, s.o.Data)
 	if err != nil {
-		return fmt.Errorf("%s: %w (%v)", s.o.Data, ErrInUse, err)
+		return err
 	}
 	s.lock = lock
 	steps := []func(context.Context, vfs.FS) error{s.openStores, s.openEvaluation, s.openPipeline, s.openQueries, s.openAlerts}
@@ -274,7 +274,8 @@ func (s *Server) openPipeline(context.Context, vfs.FS) error {
 	s.histcache = histcache.New(histcache.Options{LimitBytes: s.o.HistoryCacheBytes, Metrics: s.metrics})
 	s.preproc = preproc.New(preproc.Options{Items: s.definitions, Sink: s.histcache, Metrics: s.metrics, Logger: s.logger})
 	options := trapper.Options{
-		Sink: s.preproc, Items: trapperItems{s.definitions}, Presence: s.presence, Marks: s.engine, Log: s.logger, Metrics: s.metrics,
+		MaxConnections: connectionLimit(),
+		Sink:           s.preproc, Items: trapperItems{s.definitions}, Presence: s.presence, Marks: s.engine, Log: s.logger, Metrics: s.metrics,
 		Declarer: &declarer{
 			definitions: s.definitions, engine: s.engine, classes: s.classes, db: s.db, changed: s.itemsChanged, logger: s.logger,
 		},
