@@ -134,6 +134,7 @@ func (b *builder) entry(c *model.HostConfig) *entry {
 	}
 	h.macros.levels = append(h.macros.levels, b.global)
 	h.names = strings.NewReplacer("{HOST.HOST}", c.Host.Host, "{HOST.NAME}", c.Host.Name)
+	h.interfaces()
 	h.entry.items = make([]model.Item, 0, len(c.Items))
 	h.byKey = make(map[string]int32, len(c.Items))
 	for i := range c.Items {
@@ -157,6 +158,20 @@ func (b *builder) entry(c *model.HostConfig) *entry {
 		h.entry.triggers[i] = h.trigger(c.Triggers[i])
 	}
 	return h.entry
+}
+
+// interfaces expands the macros in where the host is reached.
+func (h *hostBuilder) interfaces() {
+	list := slices.Clone(h.entry.host.Interfaces)
+	for i := range list {
+		var errs [2]error
+		list[i].Address, errs[0] = h.macros.expand(h.names.Replace(list[i].Address))
+		list[i].Port, errs[1] = h.macros.expand(list[i].Port)
+		if err := errors.Join(errs[:]...); err != nil {
+			h.fault("interface "+list[i].Address, err)
+		}
+	}
+	h.entry.host.Interfaces = list
 }
 
 func isActive(i *model.Item) bool { return i.Enabled && i.Type == model.ActiveAgent }

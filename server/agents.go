@@ -1,0 +1,70 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strconv"
+
+	"tidemark/collect/keyring"
+	"tidemark/collect/poller"
+	"tidemark/collect/trapper"
+	"tidemark/collect/zbxagent"
+	"tidemark/confdb"
+	"tidemark/model"
+)
+
+// agentAccess is how agents and senders are let in and connected to: by the TLS settings of their hosts.
+type agentAccess struct {
+	db   *confdb.DB
+	keys *keyring.Keyring
+	// certificates are the server's own certificate and the authorities of agents; nil for none.
+	certificates *tls.Config
+}
+
+// openAgentAccess reads the TLS settings of all hosts.
+func openAgentAccess(ctx context.Context, db *confdb.DB, certificates *tls.Config) (*agentAccess, error) {
+	a := &agentAccess{db: db, keys: keyring.New(nil), certificates: certificates}
+	return a, a.refresh(ctx)
+}
+
+// refresh brings changed TLS settings into force; it belongs to every change of the configuration.
+func (a *agentAccess) refresh(ctx context.Context) error {
+	list, err := a.db.HostTLS(ctx)
+	if err != nil {
+		return fmt.Errorf("read the TLS settings of hosts: %w", err)
+	}
+	a.keys.Apply(list)
+	return nil
+}
+
+// trapperTLS is how the trapper serves connections that start with TLS.
+func (a *agentAccess) trapperTLS() *trapper.TLS {
+	t := &trapper.TLS{Keys: a.keys}
+	if a.certificates != nil {
+		c := a.certificates.Clone()
+		c.ClientAuth, c.ClientCAs, c.SessionTicketsDisabled = tls.RequireAndVerifyClientCert, c.RootCAs, true
+		t.Certificates = c
+	}
+	return t
+}
+
+// kinds are the checks of agents for the poller.
+func (a *agentAccess) kinds() []poller.Kind {
+	return []poller.Kind{zbxagent.New(zbxagent.Options{Access: a.keys, Certificates: a.certificates}).Kind()}
+}
+
+// agentTask makes the task of a passive agent item: at the host's main interface for agents. A host without one is not asked.
+func agentTask(h *model.Host, item *model.Item) (poller.Task, bool) {
+	for _, i := range h.Interfaces {
+		if i.Type != model.AgentInterface || !i.Main {
+			continue
+		}
+		if port, err := strconv.ParseUint(i.Port, 10, 16); err != nil || port == 0 || i.Address == "" {
+			return poller.Task{}, false
+		}
+		return poller.Task{Item: item, Address: net.JoinHostPort(i.Address, i.Port)}, true
+	}
+	return poller.Task{}, false
+}
