@@ -21,9 +21,14 @@ func story(t *testing.T, config string, cut int, cutAfter bool) (w *world, death
 	w = newWorld()
 	w.host(1, "Db1")
 	p := w.start(t, config)
+	w.mu.Lock()
 	w.cut, w.cutAfter = cut, cutAfter
+	w.mu.Unlock()
 	restart := func() {
-		if w.dead {
+		w.mu.Lock()
+		dead := w.dead
+		w.mu.Unlock()
+		if dead {
 			p.stop()
 			deaths++
 			p = w.start(t, "")

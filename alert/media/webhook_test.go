@@ -157,7 +157,13 @@ func TestWebhook_failures(t *testing.T) {
 
 func TestWebhook_settings(t *testing.T) {
 	for _, bad := range []Webhook{
-		{}, {URL: "ftp://x/"}, {URL: "http://"}, {URL: "/path"}, {URL: "http://{HOST.NAME}/x"}, {URL: "{HOST.NAME}"}, {URL: "http://x/", Method: "TRACE"},
+		{},
+		{URL: "ftp://x/"},
+		{URL: "http://"},
+		{URL: "/path"},
+		{URL: "http://{HOST.NAME}/x"},
+		{URL: "{HOST.NAME}"},
+		{URL: "http://x/", Method: "TRACE"},
 		{URL: "http://x/", Headers: map[string]string{"bad name": "x"}},
 	} {
 		if _, err := NewWebhook(&bad); !Permanent(err) {

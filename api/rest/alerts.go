@@ -94,7 +94,8 @@ func (a *API) alertRoutes() []api.Route {
 			Method: http.MethodGet, Pattern: "/api/alerts", Permission: api.View, Handler: api.JSON(a.listAlerts), Doc: &api.Doc{
 				Summary: "Messages to receivers and their state, the newest first.", Answer: AlertList{}, Params: []api.Param{
 					{Name: "problem", Type: "string", About: "Id of the problem whose messages are listed."},
-					{Name: "state", Type: "string", About: "waiting, sent, failed, with commas between."}, paramLimit, paramCursor,
+					{Name: "state", Type: "string", About: "waiting, sent, failed, with commas between."},
+					paramLimit, paramCursor,
 				},
 			},
 		},
