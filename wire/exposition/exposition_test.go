@@ -94,11 +94,11 @@ func TestSelect(t *testing.T) {
 	f(`{le="+Inf"} == +Inf`, "[4]")
 	f(`{none!="x"} == 1`, "[0]")
 	f(`{none=~".*"}`, "[]")
-	f(`up{`, `Prometheus pattern "up{": expected the name of a label or }`)
-	f(`up{a}`, `Prometheus pattern "up{a}": expected one of = != =~ !~ behind the label a`)
-	f(`up{a=~"("}`, `Prometheus pattern "up{a=~\"(\"}": regular expression "(": error parsing regexp: missing closing ) in `+"`(`")
-	f(`up > 1`, `Prometheus pattern "up > 1": expected {, == or the end, found "> 1"`)
-	f(`up == x`, `Prometheus pattern "up == x": expected a number behind ==`)
+	f(`up{`, `the Prometheus pattern "up{": expected the name of a label or }`)
+	f(`up{a}`, `the Prometheus pattern "up{a}": expected one of = != =~ !~ behind the label a`)
+	f(`up{a=~"("}`, `the Prometheus pattern "up{a=~\"(\"}": regular expression "(": error parsing regexp: missing closing ) in `+"`(`")
+	f(`up > 1`, `the Prometheus pattern "up > 1": expected {, == or the end, found "> 1"`)
+	f(`up == x`, `the Prometheus pattern "up == x": expected a number behind ==`)
 }
 
 func FuzzParse(f *testing.F) {

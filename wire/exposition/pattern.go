@@ -51,19 +51,19 @@ func ParsePattern(text string) (*Pattern, error) {
 	if strings.HasPrefix(rest, "{") {
 		var problem string
 		if rest, problem = p.labels(rest[1:]); problem != "" {
-			return nil, fmt.Errorf("Prometheus pattern %q: %s", shorten(text), problem)
+			return nil, fmt.Errorf("the Prometheus pattern %q: %s", shorten(text), problem)
 		}
 	}
 	rest = strings.TrimSpace(rest)
 	if number, ok := strings.CutPrefix(rest, "=="); ok {
 		v, err := ParseValue(strings.TrimSpace(number))
 		if err != nil {
-			return nil, fmt.Errorf("Prometheus pattern %q: expected a number behind ==", shorten(text))
+			return nil, fmt.Errorf("the Prometheus pattern %q: expected a number behind ==", shorten(text))
 		}
 		p.value, rest = &v, ""
 	}
 	if rest != "" {
-		return nil, fmt.Errorf("Prometheus pattern %q: expected {, == or the end, found %q", shorten(text), shorten(rest))
+		return nil, fmt.Errorf("the Prometheus pattern %q: expected {, == or the end, found %q", shorten(text), shorten(rest))
 	}
 	return p, nil
 }
