@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"tidemark/wire/zbx"
@@ -109,6 +110,9 @@ func (r *refresher) refresh(ctx context.Context) error {
 	}
 	if !answer.Success {
 		r.revision = 0
+		if strings.HasSuffix(answer.Info, "not found") {
+			return fmt.Errorf("the server refused: %s; make a host of this name there, or let it register agents (tidemark server --autoregistration)", answer.Info)
+		}
 		return fmt.Errorf("the server refused: %s", answer.Info)
 	}
 	// A bare success says only that the list is as before.

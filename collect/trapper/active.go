@@ -91,7 +91,7 @@ func (s *Server) agentHost(ctx context.Context, c *conn, r *zbx.Request) (HostRe
 	}
 	if s.o.Registrar == nil || len(r.Host) == 0 {
 		if !known {
-			s.refuse(c, unknownAgent, "an unknown agent asks for its list, and auto-registration is off", "host", clip(r.Host))
+			s.refuse(c, unknownAgent, "an unknown agent asks for its list, and auto-registration is off; import a host of that name, or start the server with --autoregistration", "host", clip(r.Host))
 		}
 		return host, known
 	}

@@ -100,6 +100,20 @@ func (in *ingest) fail(reason string) {
 	in.s.meters.refusedValues[reason].Inc()
 }
 
+// failRow refuses a row and says in the log, now and then, which one and why.
+func (in *ingest) failRow(reason string, row *zbx.Row) {
+	in.fail(reason)
+	if suppressed, ok := in.s.quiet.allow("value/" + reason); ok {
+		args := []any{"peer", in.c.RemoteAddr().String(), "reason", reason, "suppressed", suppressed, "host", clip(in.hostName)}
+		if row.Has&zbx.HasItemID != 0 {
+			args = append(args, "item", row.ItemID)
+		} else {
+			args = append(args, "key", clip(row.Key))
+		}
+		in.s.o.Log.Warn("trapper: a value is refused", args...)
+	}
+}
+
 // setHost looks a host up, unless it is the one of the row before.
 func (in *ingest) setHost(name []byte) {
 	if in.hostName != nil && string(in.hostName) == string(name) {
@@ -130,7 +144,7 @@ func (in *ingest) take(ctx context.Context, row *zbx.Row) error {
 	}
 	in.setHost(name)
 	if !in.known {
-		in.fail(unknownHost)
+		in.failRow(unknownHost, row)
 		return nil
 	}
 	if !in.allowed {
@@ -153,7 +167,7 @@ func (in *ingest) take(ctx context.Context, row *zbx.Row) error {
 		return err
 	}
 	if reason != "" {
-		in.fail(reason)
+		in.failRow(reason, row)
 		return nil
 	}
 	return in.value(ctx, row, item)

@@ -1,7 +1,9 @@
 package trapper
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -49,6 +51,24 @@ func TestSender_countsEveryKindOfRow(t *testing.T) {
 	}
 	if got := h.counter("tidemark_trapper_values_total"); got != 6 {
 		t.Errorf("counter of processed values is %d", got)
+	}
+}
+
+func TestSender_refusedValueIsNamedInTheLog(t *testing.T) {
+	var log bytes.Buffer // read after the answers, written before them
+	h := start(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	h.counts(`{"request":"sender data","data":[
+		{"host":"h1","key":"nosuch","value":"1"},
+		{"host":"h1","key":"nosuch too","value":"1"},
+		{"host":"nohost","key":"trap.f","value":"1"}]}`)
+	text := log.String()
+	for _, want := range []string{"reason=unknown_item suppressed=0 host=h1 key=nosuch", "reason=unknown_host suppressed=0 host=nohost key=trap.f"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log has no %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "nosuch too") {
+		t.Errorf("the same reason is in the log twice within the interval:\n%s", text)
 	}
 }
 
