@@ -37,6 +37,9 @@ func (s *Server) applyConfiguration(ctx context.Context, c *confcache.Changes) e
 	if s.preproc != nil {
 		s.preproc.Forget(c.DeletedItems)
 	}
+	if s.polling != nil {
+		s.polling.apply(c)
+	}
 	return s.applyTriggers(ctx, c)
 }
 

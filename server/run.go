@@ -51,6 +51,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error { return s.serveHTTP(web) })
 	g.Go(func() error { return s.trapper.Serve(running, s.o.Trapper) })
 	g.Go(func() error { return s.cache.Run(running, s.db.Changed()) })
+	g.Go(func() error { return s.polling.Run(running) })
 	g.Go(func() error { return s.evaluator.Run(running) })
 	g.Go(func() error { return s.events.Run(running) })
 	g.Go(func() error { return keeper.Run(running) })
@@ -69,6 +70,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	err = g.Wait()
+	_ = s.preproc.Close() // values in scripts still need the stages behind
 	_ = s.histcache.Close()
 	if syncErr := syncing.Wait(); err == nil {
 		err = syncErr

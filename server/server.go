@@ -84,6 +84,7 @@ type Server struct {
 	histcache   *histcache.Cache
 	preproc     *preproc.Processor
 	trapper     *trapper.Server
+	polling     *polling
 	presence    *presence
 
 	querier *query.Querier
@@ -227,7 +228,7 @@ func (s *Server) openEvaluation(ctx context.Context, _ vfs.FS) error {
 		return fmt.Errorf("open the events: %w", err)
 	}
 	s.evaluator = trigger.New(trigger.Options{
-		Values: s.values, Events: s.events, Items: s.names, States: s.events.States(), Evaluated: s.events.Evaluated(), Metrics: s.metrics, Logger: s.logger,
+		Values: s.values, Events: s.events, Items: s.names, Trends: &hourTrends{engine: s.engine}, States: s.events.States(), Evaluated: s.events.Evaluated(), Metrics: s.metrics, Logger: s.logger,
 	})
 	expressions.evaluator = s.evaluator
 	s.cache.Subscribe(s.applyConfiguration)
@@ -284,6 +285,10 @@ func (s *Server) openPipeline(context.Context, vfs.FS) error {
 		options.Registrar = &registrar{db: s.db, cache: s.cache, logger: s.logger}
 	}
 	s.trapper = trapper.New(options)
+	s.polling = newPolling(pollingOptions{
+		sink: s.preproc, names: s.names, values: s.values, trends: &hourTrends{engine: s.engine}, version: s.o.Version, started: s.started,
+		metrics: s.metrics, logger: s.logger,
+	})
 	return nil
 }
 
@@ -300,7 +305,7 @@ func (s *Server) openQueries(context.Context, vfs.FS) error {
 func (s *Server) syncer() *histsync.Syncer {
 	return histsync.New(histsync.Options{
 		Source: s.histcache, History: s.engine, Evaluator: s.evaluator, EndOfInput: histcache.ErrClosed,
-		Observers: []histsync.Observer{s.latest, observerFunc(s.hub.Publish), s.rates}, Metrics: s.metrics, Logger: s.logger,
+		Observers: []histsync.Observer{s.latest, observerFunc(s.hub.Publish), s.rates, s.polling}, Metrics: s.metrics, Logger: s.logger,
 	})
 }
 
