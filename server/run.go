@@ -123,6 +123,9 @@ func (s *Server) Close() error {
 		if s.trapper != nil {
 			closers = append(closers, s.trapper)
 		}
+		if s.scripts != nil {
+			closers = append(closers, s.scripts)
+		}
 		if s.events != nil {
 			closers = append(closers, s.events)
 		}

@@ -26,6 +26,7 @@ import (
 	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/preproc"
+	"tidemark/preproc/script"
 	"tidemark/query"
 	"tidemark/storage"
 	"tidemark/storage/dbengine"
@@ -52,6 +53,9 @@ type Options struct {
 	PageCacheBytes int64
 	// HistoryCacheBytes bounds the values that wait to be stored; 0 means 64 MiB.
 	HistoryCacheBytes int
+	// ScriptWorker is the command of a process that runs JavaScript steps (script.Serve); without one items with such steps are not
+	// supported.
+	ScriptWorker []string
 	// Version is shown on the page.
 	Version string
 	// Logger may be nil.
@@ -85,6 +89,7 @@ type Server struct {
 	preproc     *preproc.Processor
 	trapper     *trapper.Server
 	polling     *polling
+	scripts     *script.Runner
 	presence    *presence
 
 	querier *query.Querier
@@ -273,7 +278,12 @@ func (s *Server) replay(ctx context.Context) error {
 // openPipeline makes the stages that hold values in memory only.
 func (s *Server) openPipeline(context.Context, vfs.FS) error {
 	s.histcache = histcache.New(histcache.Options{LimitBytes: s.o.HistoryCacheBytes, Metrics: s.metrics})
-	s.preproc = preproc.New(preproc.Options{Items: s.definitions, Sink: s.histcache, Metrics: s.metrics, Logger: s.logger})
+	stage := preproc.Options{Items: s.definitions, Sink: s.histcache, Metrics: s.metrics, Logger: s.logger}
+	if len(s.o.ScriptWorker) > 0 {
+		s.scripts = script.New(script.Options{Command: s.o.ScriptWorker, Metrics: s.metrics})
+		stage.Scripts = s.scripts
+	}
+	s.preproc = preproc.New(stage)
 	options := trapper.Options{
 		MaxConnections: connectionLimit(),
 		Sink:           s.preproc, Items: trapperItems{s.definitions}, Presence: s.presence, Marks: s.engine, Log: s.logger, Metrics: s.metrics,
