@@ -114,6 +114,10 @@ func (l *Log) recover() error {
 		if i+1 < len(l.segments) && s.end != limit {
 			l.o.Logger.Warn("a spool segment ends before the next begins", "segment", s.name, "end", uint64(s.end), "next", uint64(limit))
 		}
+		if size, err := s.file.Size(); err == nil && size > segmentHeaderBytes+int64(s.end-s.base) {
+			l.o.Logger.Warn("a spool segment has bytes behind its last valid record: a torn tail, or damage", "segment", s.name,
+				"bytes", size-segmentHeaderBytes-int64(s.end-s.base))
+		}
 		l.id = s.id
 		l.end = s.end
 	}
