@@ -122,7 +122,9 @@ func importOver(ctx context.Context, address string, file server.File) (*confdb.
 			Error struct{ Message string }
 		}
 		if json.Unmarshal(body, &refusal) == nil && refusal.Error.Message != "" {
-			return nil, fmt.Errorf("import %s: %s", file.Name, refusal.Error.Message)
+			// The server does not know the file's name and says import.yaml.
+			message := strings.TrimPrefix(strings.TrimPrefix(refusal.Error.Message, "import import.yaml: "), "import import.json: ")
+			return nil, fmt.Errorf("import %s: %s", file.Name, message)
 		}
 		return nil, fmt.Errorf("import %s: the server answered %s", file.Name, answer.Status)
 	}

@@ -19,11 +19,11 @@ import (
 func storeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "store",
-		Short: "Look into the store and measure it: info, check, dump, bench",
+		Short: "Look into the store: info, check, dump, repair, plan, bench",
 		Args:  noArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(storeInfoCommand(), storeCheckCommand(), storeDumpCommand(), storeBenchCommand())
+	c.AddCommand(storeInfoCommand(), storeCheckCommand(), storeDumpCommand(), storeRepairCommand(), storePlanCommand(), storeBenchCommand())
 	return c
 }
 
@@ -73,11 +73,12 @@ func printInfo(w io.Writer, dir string, i *dbengine.Information) error {
 		}
 		return time.Unix(0, at).Format(time.RFC3339)
 	}
-	perSample := 0.0
-	if i.Samples > 0 {
-		perSample = float64(i.Bytes) / float64(i.Samples)
+	// The log has its full size from the first value on; a mean with it would say nothing.
+	perSample := ""
+	if packed, bytes := i.Samples-i.LogSamples, i.Bytes-i.LogBytes; packed > 0 && bytes > 0 {
+		perSample = fmt.Sprintf(", %.3f bytes a sample without the log", float64(bytes)/float64(packed))
 	}
-	_, err := fmt.Fprintf(w, "%s: %d samples of %d series in %s, %.3f bytes a sample\n%d pairs, %d extents, %d pages; log %s with %d samples that are only there\nfrom %s to %s\n",
+	_, err := fmt.Fprintf(w, "%s: %d samples of %d series in %s%s\n%d pairs, %d extents, %d pages; log %s with %d samples that are only there\nfrom %s to %s\n",
 		dir, i.Samples, i.Series, config.FormatSize(i.Bytes), perSample, i.Pairs, i.Extents, i.Pages, config.FormatSize(i.LogBytes), i.LogSamples, day(i.From), day(i.To))
 	if err == nil && i.Quarantine > 0 {
 		_, err = fmt.Fprintf(w, "%d damaged files are set aside in quarantine/\n", i.Quarantine)

@@ -184,7 +184,7 @@ func parseYAML(src []byte) (*node, error) {
 	}
 	var doc yaml.Node
 	if err := yaml.Load(src, &doc); err != nil {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, errors.New("no YAML or JSON: " + strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "go-yaml load "))
 	}
 	root := &doc
 	if root.Kind == yaml.DocumentNode && len(root.Content) == 1 {

@@ -84,7 +84,7 @@ func (o Options) Check() (Options, error) {
 	case o.NVPS < 0 || o.NVPS > 1e8:
 		return o, fmt.Errorf("nvps is %v, expected 0 to 100000000", o.NVPS)
 	case o.NVPS == 0 && (o.IntervalMin < time.Millisecond || o.IntervalMax < o.IntervalMin):
-		return o, fmt.Errorf("neither nvps nor an interval is given; expected nvps above 0 or an interval such as 4s-7s, at least 1ms")
+		return o, fmt.Errorf("neither nvps nor an interval is given; expected --nvps above 0, such as --nvps 1000, or --interval, such as 4s-7s, at least 1ms")
 	case o.Triggers < 0 || o.Triggers > 1:
 		return o, fmt.Errorf("triggers is %v, expected 0 to 1 for each item", o.Triggers)
 	case o.Seconds < 0:
