@@ -194,6 +194,31 @@ func TestTLS_silent(t *testing.T) {
 	}
 }
 
+// A peer that leaves after the handshake, or sends half a word, does no harm.
+func TestTLS_leaves(t *testing.T) {
+	h := startSecured(t, Options{})
+	for _, sent := range []string{"", "Z", "{"} {
+		nc, err := net.Dial("tcp", h.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := tlspsk.Client(nc, &tlspsk.Config{Identity: "one", Key: key1})
+		if _, err := io.WriteString(c, sent); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(c.Handshake(), c.CloseWrite()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("after %q: %v", sent, err)
+		}
+		c.Close()
+	}
+	if _, err := h.askTLS("one", key1, `{"request":"active checks","host":"h1"}`); err != nil {
+		t.Errorf("the next peer: %v", err)
+	}
+}
+
 type names map[string][]netip.Addr
 
 func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {

@@ -134,7 +134,7 @@ func (s *Server) read(ctx context.Context, c *conn, w *worker) (zbx.Header, []by
 		if err := s.startTLS(ctx, c, w); err != nil {
 			return zbx.Header{}, nil, err
 		}
-		if start, err = w.reader.Peek(1); err != nil {
+		if _, err := w.reader.Peek(1); err != nil {
 			return zbx.Header{}, nil, err
 		}
 	}
