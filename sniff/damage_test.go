@@ -76,7 +76,7 @@ func TestDamage_dropped(t *testing.T) {
 	for _, path := range captures(t) {
 		frames := load(t, path)
 		whole := sniffed(t, frames).Report()
-		for i := 0; i < len(frames); i += step(len(frames), 60) {
+		for i := 0; i < len(frames); i += step(len(frames), 30) {
 			r := sniffed(t, slices.Delete(slices.Clone(frames), i, i+1)).Report()
 			if n := lost(t, filepath.Base(path), whole, r); n > 3 {
 				t.Errorf("%s: without packet %d, %d requests are lost", path, i, n)
@@ -92,7 +92,7 @@ func TestDamage_swapped(t *testing.T) {
 	for _, path := range captures(t) {
 		frames := load(t, path)
 		whole := sniffed(t, frames).Report()
-		for i := 0; i+1 < len(frames); i += step(len(frames), 60) {
+		for i := 0; i+1 < len(frames); i += step(len(frames), 30) {
 			swapped := slices.Clone(frames)
 			swapped[i].data, swapped[i+1].data = frames[i+1].data, frames[i].data
 			swapped[i].wire, swapped[i+1].wire = frames[i+1].wire, frames[i].wire
@@ -137,7 +137,7 @@ func TestDamage_cutFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole := report(t, path)
-		for n := 24; n < len(text); n += step(len(text), 60) {
+		for n := 24; n < len(text); n += step(len(text), 30) {
 			f, err := capture.NewFile(bytes.NewReader(text[:n]))
 			if err != nil {
 				t.Fatal(err)
@@ -158,11 +158,11 @@ func TestDamage_cutFile(t *testing.T) {
 func TestDamage_snapped(t *testing.T) {
 	for _, path := range captures(t) {
 		frames := load(t, path)
-		if len(frames) > 250 {
-			frames = frames[:250]
+		if len(frames) > 150 {
+			frames = frames[:150]
 		}
 		whole := sniffed(t, frames).Report()
-		for n := 1; n < 400; n += step(400, 40) {
+		for n := 1; n < 400; n += step(400, 20) {
 			snapped := slices.Clone(frames)
 			for i := range snapped {
 				snapped[i].data = snapped[i].data[:min(n, len(snapped[i].data))]

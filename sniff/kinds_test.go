@@ -219,3 +219,50 @@ func TestKinds_shapes(t *testing.T) {
 		}
 	}
 }
+
+// Several servers are watched at once, one of them a client of another; each keeps its own statistics.
+func TestSeveralPorts(t *testing.T) {
+	client := newWire(t).open()
+	client.ask(1, find("users", nil), ok)
+	router := newWire(t)
+	router.client, router.server, router.clientPort, router.serverPort = [4]byte{10, 0, 0, 2}, [4]byte{10, 0, 0, 3}, 27017, 27018
+	router.sequence = [2]uint32{77, 88}
+	router.open()
+	router.ask(1, append(find("orders", nil), bson.E{Key: "shardVersion", Value: bson.D{}}), ok)
+	direct := newWire(t)
+	direct.server, direct.serverPort, direct.clientPort = [4]byte{10, 0, 0, 3}, 27018, 40001
+	direct.sequence = [2]uint32{7, 8}
+	direct.open()
+	direct.ask(1, find("carts", nil), ok)
+	frames := append(append(client.frames, router.frames...), direct.frames...)
+	for _, ports := range [][]uint16{{27017, 27018}, nil} {
+		s := sniffed(t, frames, ports...)
+		r := s.Report()
+		want := map[string][3]uint64{"shop.users find": {1, 0, 0}, "shop.carts find": {1, 0, 0}}
+		if got := counts(r); !maps.Equal(got, want) || len(r.Cluster) != 1 || r.Cluster[0].Requests != 1 {
+			t.Errorf("ports %v: %v, within the cluster %v", ports, got, r.Cluster)
+		}
+		if n := len(s.Statistics().Instances()); n != 2 {
+			t.Errorf("%d servers", n)
+		}
+	}
+}
+
+// An encrypted connection is counted and nothing is guessed; the same client's plain connection is read.
+func TestEncrypted(t *testing.T) {
+	w := newWire(t).open()
+	w.segment(0, psh, append([]byte{0x16, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3}, make([]byte, 189)...))
+	w.segment(1, psh, append([]byte{0x16, 3, 3, 0, 90, 2}, make([]byte, 89)...))
+	for range 20 {
+		w.segment(0, psh, append([]byte{0x17, 3, 3, 1, 0}, msg(t, 1, 0, 0, kind0(t, find("users", nil)))...))
+	}
+	plain := newWire(t)
+	plain.clientPort = 40001
+	plain.open().ask(1, find("users", nil), ok)
+	for _, ports := range [][]uint16{{27017}, nil} {
+		r := sniffed(t, append(w.frames, plain.frames...), ports...).Report()
+		if r.EncryptedFlows != 1 || r.Flows != 1 || !maps.Equal(counts(r), one("shop.users find")) || len(r.Malformed) > 0 {
+			t.Errorf("ports %v: %d encrypted, %d flows, %v, malformed %v", ports, r.EncryptedFlows, r.Flows, counts(r), r.Malformed)
+		}
+	}
+}

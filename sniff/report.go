@@ -9,17 +9,19 @@ import (
 
 // Report is what an offline capture holds, in the form that `tidemark mongo report --json` prints.
 type Report struct {
-	Packets        uint64            `json:"packets"`
-	Duplicates     uint64            `json:"duplicates"`
-	Flows          uint64            `json:"flows"`
-	EncryptedFlows uint64            `json:"encrypted_flows"`
-	Commands       []CommandReport   `json:"commands"`
-	Monitoring     []CommandReport   `json:"monitoring"`
-	Shapes         []ShapeReport     `json:"shapes"`
-	Unmatched      UnmatchedReport   `json:"unmatched"`
-	Gaps           uint64            `json:"gaps"`
-	Reordered      uint64            `json:"reordered"`
-	Malformed      map[string]uint64 `json:"malformed"`
+	Packets        uint64          `json:"packets"`
+	Duplicates     uint64          `json:"duplicates"`
+	Flows          uint64          `json:"flows"`
+	EncryptedFlows uint64          `json:"encrypted_flows"`
+	Commands       []CommandReport `json:"commands"`
+	Monitoring     []CommandReport `json:"monitoring"`
+	// Cluster is what members of a cluster and routers send each other, per server.
+	Cluster   []CommandReport   `json:"cluster"`
+	Shapes    []ShapeReport     `json:"shapes"`
+	Unmatched UnmatchedReport   `json:"unmatched"`
+	Gaps      uint64            `json:"gaps"`
+	Reordered uint64            `json:"reordered"`
+	Malformed map[string]uint64 `json:"malformed"`
 }
 
 // CommandReport is one command on one namespace.
@@ -60,7 +62,7 @@ func (s *Sniffer) Report() Report {
 	c := s.Counters()
 	r := Report{
 		Packets: c.Frames, Duplicates: c.Flow.Duplicates, Flows: c.Flow.Flows, EncryptedFlows: c.Flow.Encrypted,
-		Commands: []CommandReport{}, Monitoring: []CommandReport{}, Shapes: []ShapeReport{},
+		Commands: []CommandReport{}, Monitoring: []CommandReport{}, Cluster: []CommandReport{}, Shapes: []ShapeReport{},
 		Unmatched: UnmatchedReport{Requests: c.Pair.UnmatchedRequests, Replies: c.Pair.UnmatchedReplies},
 		Gaps:      c.Flow.Gaps, Reordered: c.Flow.Reordered, Malformed: map[string]uint64{},
 	}
@@ -78,6 +80,9 @@ func (s *Sniffer) Report() Report {
 		}
 		if i.Monitoring.Requests > 0 {
 			r.Monitoring = append(r.Monitoring, commandReport(reqstat.Command{Database: "admin", Name: "hello"}, &i.Monitoring))
+		}
+		if i.Cluster.Requests > 0 {
+			r.Cluster = append(r.Cluster, commandReport(reqstat.Command{Database: address(i.Server), Name: "cluster"}, &i.Cluster))
 		}
 	}
 	for k, v := range commands {

@@ -156,7 +156,7 @@ func TestPairer_bounded(t *testing.T) {
 	if c := s.p.Counters(); s.p.waiting != maxPending || c.UnmatchedRequests != 10_000-maxPending {
 		t.Errorf("%d wait, %d unmatched", s.p.waiting, c.UnmatchedRequests)
 	}
-	for i := range 2 * maxWaiting / maxPending {
+	for i := range maxWaiting/maxPending + 50 {
 		s.flow = &flow.Flow{}
 		for j := range uint32(maxPending) {
 			s.ask(uint32(i)<<8|j, bson.D{{Key: "find", Value: "a"}})

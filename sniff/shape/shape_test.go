@@ -162,7 +162,7 @@ func randomDocument(r *rand.Rand, depth int) bson.D {
 func TestQuickHash_finerThanText(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	texts := map[uint64]string{}
-	for range 40_000 {
+	for range 15_000 {
 		var d bson.D
 		switch r.IntN(4) {
 		case 0:
@@ -225,7 +225,7 @@ func TestFinder_bounds(t *testing.T) {
 	if f.Len() != 10 || f.Overflow == 0 {
 		t.Errorf("%d shapes, overflow %d", f.Len(), f.Overflow)
 	}
-	for range 5000 {
+	for range 20_000 {
 		f.name([]byte(fmt.Sprint("collection", rand.Uint64())))
 	}
 	if len(f.names) > maxNames || len(f.quick) > maxQuick {

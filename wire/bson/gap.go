@@ -15,8 +15,11 @@ type Gap struct {
 // maxGapDepth bounds how deep a gap may lie.
 const maxGapDepth = 24
 
-// FindGap finds where the document at the start of b, which is longer than b, can go on. A cut value of a fixed size or length is left
-// out; a cut list loses its further elements, and with coarse set that is the outermost list around the cut. It returns false when
+// shortRest is how much of a cut value may be missing for it to be read on rather than left out: names are as short as that.
+const shortRest = 4096
+
+// FindGap finds where the document at the start of b, which is longer than b, can go on. A cut value is left out; a cut list loses
+// its further elements, and with coarse set that is the outermost list around the cut. It returns false when
 // the document is malformed or nested too deeply.
 func FindGap(b []byte, coarse bool, g *Gap) bool {
 	g.Depth = 0
@@ -32,7 +35,8 @@ func FindGap(b []byte, coarse bool, g *Gap) bool {
 		if at < 0 {
 			return false
 		}
-		if isArray && (coarse || nested == 0) {
+		scalar := kind != Document && kind != Array
+		if isArray && (coarse || nested == 0 || scalar) {
 			g.Keep, g.Resume = at, start+size-1
 			return g.Resume >= len(b)
 		}
@@ -41,8 +45,12 @@ func FindGap(b []byte, coarse bool, g *Gap) bool {
 			g.Keep, g.Resume = len(b), len(b)
 			return true
 		}
-		if kind != Document && kind != Array {
+		if scalar {
 			end, err := ValueBytes(kind, b[nested:])
+			if end > 0 && nested+end-len(b) <= shortRest {
+				g.Keep, g.Resume = len(b), len(b)
+				return true
+			}
 			g.Keep, g.Resume = at, nested+end
 			return err == nil && g.Resume < start+size && g.Resume >= len(b)
 		}
