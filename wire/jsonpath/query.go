@@ -17,7 +17,8 @@ var ErrTooMuch = errors.New("the JSONPath looks at too many values of the docume
 // query is one run of a path over a document.
 type query struct {
 	*Document
-	steps int
+	// steps are the values that it looked at, at most limit.
+	steps, limit int
 	// room is scratch of follow.
 	room []uint32
 }
@@ -39,7 +40,7 @@ func (r *result) empty() bool { return !r.isScalar && len(r.nodes) == 0 && len(r
 // Query returns what a path finds: text without quotes, all else as it stands in the document; a path that may find several
 // values gives a list. found is false when it finds nothing.
 func (d *Document) Query(p *Path) (text []byte, found bool, err error) {
-	q := query{Document: d}
+	q := query{Document: d, limit: maxSteps}
 	r, err := q.walk(p.segments, 0)
 	if err != nil {
 		return nil, false, err
@@ -130,7 +131,7 @@ func (q *query) step(s *segment, from []uint32) ([]uint32, error) {
 // children appends the children of a node that a segment matches.
 func (q *query) children(s *segment, n uint32, out []uint32) ([]uint32, error) {
 	parent := &q.nodes[n]
-	if q.steps += int(parent.count) + 1; q.steps > maxSteps {
+	if q.steps += int(parent.count) + 1; q.steps > q.limit {
 		return nil, ErrTooMuch
 	}
 	if parent.count == 0 {

@@ -97,7 +97,7 @@ func TestExpensivePathEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Query(p); err != ErrTooMuch {
+	if _, err := d.query(p, 100_000); err != ErrTooMuch {
 		t.Errorf("error %v, want %v", err, ErrTooMuch)
 	}
 }

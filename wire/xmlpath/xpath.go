@@ -47,7 +47,9 @@ func Compile(source string) (p *Path, err error) {
 // text; numbers, texts and booleans (0 and 1) give themselves.
 //
 // Source: libxml2's xmlXPathEval and xmlNodeDump, which Zabbix's XML XPath step hands on.
-func (d *Document) Query(p *Path) (text []byte, err error) {
+func (d *Document) Query(p *Path) (text []byte, err error) { return d.query(p, maxMoves) }
+
+func (d *Document) query(p *Path, limit int) (text []byte, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer func() {
@@ -59,7 +61,7 @@ func (d *Document) Query(p *Path) (text []byte, err error) {
 			err = fmt.Errorf("XPath %q cannot be evaluated: %v", p.source, r)
 		}
 	}()
-	moves := 0
+	moves := maxMoves - limit
 	switch v := p.expr.Evaluate(&cursor{root: d.root, at: d.root, attribute: -1, moves: &moves}).(type) {
 	case string:
 		return []byte(v), nil
