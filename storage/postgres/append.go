@@ -65,10 +65,11 @@ func (db *DB) resolve(ctx context.Context, b *model.Batch) appended {
 		at: append([]int64(nil), b.At...), flags: make([]model.Flag, b.Len()),
 	}
 	a.p.Batch.Marks = append(a.p.Batch.Marks, b.Marks...)
-	items, needed := db.findSlow(b, &a)
-	var stored map[instant]storedValue
+	// Pending rows are looked at before the database: whatever is written meanwhile is found in one or the other.
+	stored := map[instant]storedValue{}
+	items, needed := db.findSlow(b, &a, stored)
 	if len(needed) > 0 {
-		stored = db.lookUp(ctx, needed)
+		a.p.unsure = !db.lookUp(ctx, needed, stored)
 	}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -88,8 +89,8 @@ func (db *DB) resolve(ctx context.Context, b *model.Batch) appended {
 }
 
 // findSlow returns the item of each row that can be stored, and of the rows that are not behind all values of their item, and may be
-// in the database, the place.
-func (db *DB) findSlow(b *model.Batch, a *appended) ([]*item, []instant) {
+// in the database, the place. Pending values at such places go into stored.
+func (db *DB) findSlow(b *model.Batch, a *appended, stored map[instant]storedValue) ([]*item, []instant) {
 	now := db.o.Now()
 	items := make([]*item, b.Len())
 	var needed []instant
@@ -115,6 +116,7 @@ func (db *DB) findSlow(b *model.Batch, a *appended) ([]*item, []instant) {
 			continue
 		}
 		it.slow = true
+		it.pendingFrom(id, at, stored)
 		if it.types != 0 {
 			needed = append(needed, instant{id, at})
 		}
@@ -127,6 +129,18 @@ func (db *DB) findSlow(b *model.Batch, a *appended) ([]*item, []instant) {
 	return items, needed
 }
 
+// pendingFrom puts the pending values from an instant to the first free one into stored.
+func (it *item) pendingFrom(id model.ItemID, at int64, stored map[instant]storedValue) {
+	for k := it.find(at); k < len(it.waiting) && it.waiting[k].at == at; k, at = k+1, at+1 {
+		if _, ok := stored[instant{id, at}]; ok {
+			return // and those behind it
+		}
+		w := it.waiting[k]
+		b := w.p.Batch
+		stored[instant{id, at}] = storedValue{valueType: b.Types[w.row], bits: b.Bits[w.row], text: payloadOf(b, w.row)}
+	}
+}
+
 // place finds where row i of a slow item goes.
 func (db *DB) place(b *model.Batch, a *appended, i int, it *item, taken map[instant]int, stored map[instant]storedValue) {
 	at, id := b.At[i], b.Items[i]
@@ -136,14 +150,6 @@ func (db *DB) place(b *model.Batch, a *appended, i int, it *item, taken map[inst
 	for ; ; at++ {
 		if k, ok := taken[instant{id, at}]; ok {
 			if b.Types[k] == b.Types[i] && sameRow(b, k, i) {
-				a.flags[i] = model.Duplicate
-				return
-			}
-			continue
-		}
-		if k := it.find(at); k < len(it.waiting) && it.waiting[k].at == at {
-			w := it.waiting[k]
-			if w.p.Batch.Types[w.row] == b.Types[i] && w.p.same(w.row, b.Bits[i], payloadOf(b, i)) {
 				a.flags[i] = model.Duplicate
 				return
 			}

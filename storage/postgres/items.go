@@ -13,6 +13,8 @@ type pending struct {
 	spool.Record
 	lsn   model.LSN
 	bytes int
+	// unsure says that rows may be in the database already: they were written before a crash, or could not be compared with it.
+	unsure bool
 }
 
 // ref names a row of a pending batch.

@@ -30,16 +30,15 @@ func (s *storedValue) same(b *model.Batch, i int) bool {
 // an instant are expected to be moved. The writer finds what goes farther.
 const walkNanos = 100_000
 
-// lookUp returns what the database has in the seconds of the instants, and learns the newest values of their items. While the
-// database is away it returns nothing.
-func (db *DB) lookUp(ctx context.Context, needed []instant) map[instant]storedValue {
+// lookUp adds to stored what the database has in the seconds of the instants, and learns the newest values of their items. It reports
+// whether it could: not while the database is away.
+func (db *DB) lookUp(ctx context.Context, needed []instant, stored map[instant]storedValue) bool {
 	if db.away.Load() != nil {
 		db.m.unchecked.Add(len(needed))
-		return nil
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, db.o.QueryTimeout)
 	defer cancel()
-	stored := map[instant]storedValue{}
 	seconds := map[tableKey]map[instant]bool{}
 	unknown := map[model.ItemID]int64{}
 	db.mu.RLock()
@@ -63,7 +62,7 @@ func (db *DB) lookUp(ctx context.Context, needed []instant) map[instant]storedVa
 	if err := db.query(ctx, func(c *pgconn.PgConn) error { return lookUpAll(ctx, c, seconds, unknown, stored) }); err != nil {
 		db.o.Logger.Warn("late values could not be compared with the database", "error", err)
 		db.m.unchecked.Add(len(needed))
-		return nil
+		return false
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -71,7 +70,7 @@ func (db *DB) lookUp(ctx context.Context, needed []instant) map[instant]storedVa
 		it := db.items.Get(id)
 		it.newest, it.known = max(it.newest, at), true
 	}
-	return stored
+	return true
 }
 
 func lookUpAll(ctx context.Context, c *pgconn.PgConn, seconds map[tableKey]map[instant]bool, unknown map[model.ItemID]int64, stored map[instant]storedValue) error {

@@ -53,6 +53,8 @@ type DB struct {
 	spilled bool
 	queued  model.LSN
 	applied model.LSN
+	// recovered is the LSN behind the records that an earlier process left.
+	recovered model.LSN
 	// low and high bound all stored times.
 	low, high int64
 	tables    map[tableKey]*tableState
@@ -164,6 +166,7 @@ func (db *DB) recoverSpool(ctx context.Context) error {
 	db.spool.StartAt(db.applied)
 	db.applied = min(db.applied, db.spool.End())
 	db.queued = db.applied
+	db.recovered = db.spool.End()
 	db.spilled = db.spool.End() > db.applied
 	// Marks and times of all records count at once, also of those that wait in the spool.
 	err := db.spool.Read(ctx, db.applied, func(_ model.LSN, r spool.Record) error {

@@ -11,8 +11,8 @@ import (
 
 // meters are the engine's metrics.
 type meters struct {
-	written, transactions, refused, dropped, unchecked *metrics.Counter
-	flushSeconds                                       *metrics.Histogram
+	written, transactions, refused, dropped, unchecked, repeated *metrics.Counter
+	flushSeconds                                                 *metrics.Histogram
 }
 
 func newMeters(db *DB) *meters {
@@ -34,6 +34,7 @@ func newMeters(db *DB) *meters {
 		transactions: set.NewCounter("tidemark_postgres_transactions_total"),
 		refused:      set.NewCounter("tidemark_postgres_refused_batches_total"),
 		dropped:      set.NewCounter("tidemark_postgres_dropped_values_total"),
+		repeated:     set.NewCounter("tidemark_postgres_repeated_transactions_total"),
 		unchecked:    set.NewCounter("tidemark_postgres_unchecked_late_values_total"),
 		flushSeconds: set.NewHistogram("tidemark_postgres_flush_seconds"),
 	}

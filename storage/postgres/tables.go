@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"strings"
@@ -133,28 +134,52 @@ func (k tableKey) arraysOf(rows []row) []*array {
 	for _, oid := range k.shape().arrays {
 		arrays = append(arrays, newArray(oid))
 	}
-	values := arrays[3:]
 	for i := range rows {
-		r := &rows[i]
-		arrays[0].int8(int64(r.item))
-		clock, ns := split(r.at)
-		arrays[1].int4(clock)
-		arrays[2].int4(ns)
-		b := r.p.Batch
-		switch k.valueType {
-		case model.Float:
-			values[0].float8(b.Bits[r.row])
-		case model.Uint:
-			values[0].numeric(b.Bits[r.row])
-		case model.Binary:
-			values[0].data(b.Bytes(r.row))
-		case model.LogEntry:
-			addLog(values, b.Bytes(r.row))
-		default:
-			addText(values[0], values[1], b.Bytes(r.row))
-		}
+		k.addRow(arrays, &rows[i])
 	}
 	return arrays
+}
+
+// addRow adds a row to its columns, from left to right.
+func (k tableKey) addRow(columns []*array, r *row) {
+	values := columns[3:]
+	columns[0].int8(int64(r.item))
+	clock, ns := split(r.at)
+	columns[1].int4(clock)
+	columns[2].int4(ns)
+	b := r.p.Batch
+	switch k.valueType {
+	case model.Float:
+		values[0].float8(b.Bits[r.row])
+	case model.Uint:
+		values[0].numeric(b.Bits[r.row])
+	case model.Binary:
+		values[0].data(b.Bytes(r.row))
+	case model.LogEntry:
+		addLog(values, b.Bytes(r.row))
+	default:
+		addText(values[0], values[1], b.Bytes(r.row))
+	}
+}
+
+// copySQL is the statement that takes what copyData makes.
+func (k tableKey) copySQL() string {
+	return fmt.Sprintf("COPY %s (itemid, clock, ns, %s) FROM STDIN (FORMAT binary)", k, k.shape().names)
+}
+
+// copyData encodes rows in the binary form of COPY: a signature, two empty int32, for each row an int16 with the count of its columns, and the
+// columns in the form that elements of arrays have; -1 at the end. See "File Formats" under COPY in PostgreSQL's manual.
+func (k tableKey) copyData(rows []row) []byte {
+	all := &array{bytes: append([]byte("PGCOPY\n\xff\r\n\x00"), 0, 0, 0, 0, 0, 0, 0, 0)}
+	columns := make([]*array, 3+len(k.shape().arrays))
+	for i := range columns {
+		columns[i] = all
+	}
+	for i := range rows {
+		all.bytes = binary.BigEndian.AppendUint16(all.bytes, uint16(len(columns)))
+		k.addRow(columns, &rows[i])
+	}
+	return binary.BigEndian.AppendUint16(all.bytes, math.MaxUint16)
 }
 
 // split gives the clock and ns of a time. The caller knows that it is one that a table can hold.

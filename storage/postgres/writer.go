@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ const (
 	flushBytes     = 16 << 20
 	statementRows  = 10_000
 	statementBytes = 8 << 20
+	// copyRows is from how many rows on COPY is tried first.
+	copyRows = 50
 	// minBackoff and maxBackoff space the tries to write while the database is away.
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 10 * time.Second
@@ -164,7 +167,7 @@ func (db *DB) refill(ctx context.Context) error {
 		if db.pendingBytes >= db.o.PendingBytes/2 && len(db.queue) > 0 {
 			return errEnough
 		}
-		p := &pending{Record: r, lsn: lsn, bytes: r.Batch.SizeBytes()}
+		p := &pending{Record: r, lsn: lsn, bytes: r.Batch.SizeBytes(), unsure: lsn <= db.recovered || slices.ContainsFunc(r.Batch.Flags, isLate)}
 		for i, id := range r.Batch.Items {
 			db.get(id).add(ref{at: r.Batch.At[i], p: p, row: i})
 		}
@@ -186,6 +189,8 @@ func (db *DB) refill(ctx context.Context) error {
 	db.spilled = db.queued < db.spool.End()
 	return nil
 }
+
+func isLate(f model.Flag) bool { return f&model.Late != 0 }
 
 // settle takes note that batches are in the tables.
 func (db *DB) settle(batches []*pending) {
@@ -267,9 +272,23 @@ func (w *writer) write(ctx context.Context, batches []*pending) error {
 	return w.writeRows(ctx, batches, rows, true)
 }
 
-// writeRows stores rows; last says that they are the last of the batches, whose marks and position go with them.
+// writeRows stores rows, by COPY if they should all be new. COPY costs the database less than half of what INSERT does, but ends at the
+// first row that is there already.
 func (w *writer) writeRows(ctx context.Context, batches []*pending, rows []row, last bool) error {
-	err := w.transact(ctx, batches, rows, last)
+	if len(rows) >= copyRows && !slices.ContainsFunc(batches, func(p *pending) bool { return p.unsure }) {
+		err := w.transact(ctx, batches, rows, last, true)
+		var refused *pgconn.PgError
+		if err == nil || !errors.As(err, &refused) || refused.Code != "23505" {
+			return err
+		}
+		w.db.m.repeated.Inc()
+	}
+	return w.insertRows(ctx, batches, rows, last)
+}
+
+// insertRows stores rows by INSERT; last says that they are the last of the batches, whose marks and position go with them.
+func (w *writer) insertRows(ctx context.Context, batches []*pending, rows []row, last bool) error {
+	err := w.transact(ctx, batches, rows, last, false)
 	var refused *pgconn.PgError
 	if err == nil || !errors.As(err, &refused) {
 		return err
@@ -285,22 +304,28 @@ func (w *writer) writeRows(ctx context.Context, batches []*pending, rows []row, 
 	case len(rows) == 1:
 		w.db.m.dropped.Inc()
 		w.db.o.Logger.Error("the database refuses a value, which is dropped", "item", uint64(rows[0].item), "at", rows[0].at, "error", err)
-		return w.writeRows(ctx, batches, nil, last)
+		return w.insertRows(ctx, batches, nil, last)
 	}
-	if err := w.writeRows(ctx, batches, rows[:len(rows)/2], false); err != nil {
+	if err := w.insertRows(ctx, batches, rows[:len(rows)/2], false); err != nil {
 		return err
 	}
-	return w.writeRows(ctx, batches, rows[len(rows)/2:], last)
+	return w.insertRows(ctx, batches, rows[len(rows)/2:], last)
 }
 
 // transact is one transaction.
-func (w *writer) transact(ctx context.Context, batches []*pending, rows []row, last bool) error {
+func (w *writer) transact(ctx context.Context, batches []*pending, rows []row, last, byCopy bool) error {
 	tx, err := w.conn.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback(ctx) //nolint:errcheck // after Commit it does nothing, and after an error the connection is closed
-	touched, err := w.insertAll(ctx, rows)
+	todo := statements(rows)
+	touched := touchedBy(todo)
+	if byCopy {
+		err = w.copyAll(ctx, todo)
+	} else {
+		err = w.insertAll(ctx, todo)
+	}
 	if err != nil {
 		return err
 	}
@@ -359,13 +384,8 @@ func rowSize(r *row) int {
 	return fixed
 }
 
-// maxMoves bounds how far a value is moved that finds its instant taken.
-const maxMoves = 10_000
-
-// insertAll inserts rows, all statements on their way at once. Where fewer rows came new than were sent, the others are compared with what
-// is there: the same value is one that was written before, another one moves to the next nanosecond.
-func (w *writer) insertAll(ctx context.Context, rows []row) (map[model.ItemID]touch, error) {
-	todo := statements(rows)
+// touchedBy says which tables get rows of which item.
+func touchedBy(todo []statement) map[model.ItemID]touch {
 	touched := map[model.ItemID]touch{}
 	for _, s := range todo {
 		for i := range s.rows {
@@ -375,25 +395,44 @@ func (w *writer) insertAll(ctx context.Context, rows []row) (map[model.ItemID]to
 			touched[s.rows[i].item] = t
 		}
 	}
+	return touched
+}
+
+// copyAll stores rows that are new.
+func (w *writer) copyAll(ctx context.Context, todo []statement) error {
+	for _, s := range todo {
+		if _, err := w.conn.PgConn().CopyFrom(ctx, bytes.NewReader(s.key.copyData(s.rows)), s.key.copySQL()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxMoves bounds how far a value is moved that finds its instant taken.
+const maxMoves = 10_000
+
+// insertAll inserts rows, all statements on their way at once. Where fewer rows came new than were sent, the others are compared with what
+// is there: the same value is one that was written before, another one moves to the next nanosecond.
+func (w *writer) insertAll(ctx context.Context, todo []statement) error {
 	for range maxMoves {
 		if len(todo) == 0 {
-			return touched, nil
+			return nil
 		}
 		conflicting, err := w.insert(ctx, todo)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		var moved []row
 		for _, s := range conflicting {
 			others, err := w.compare(ctx, s)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			moved = append(moved, others...)
 		}
 		todo = statements(moved)
 	}
-	return nil, fmt.Errorf("no free instant for %d values within %d ns", len(todo), maxMoves)
+	return fmt.Errorf("no free instant for %d values within %d ns", len(todo), maxMoves)
 }
 
 // insert runs statements in a pipeline and returns those that stored fewer rows than they have.
