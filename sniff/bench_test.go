@@ -49,10 +49,12 @@ func typicalFind(id int) bson.D {
 	return bson.D{
 		{Key: "find", Value: "users"},
 		{Key: "filter", Value: bson.D{{Key: "name", Value: "user " + string(rune('a'+id%26))}, {Key: "age", Value: bson.D{{Key: "$gte", Value: id % 70}, {Key: "$lt", Value: 90}}}}},
-		{Key: "limit", Value: int64(1)}, {Key: "singleBatch", Value: true},
+		{Key: "limit", Value: int64(1)},
+		{Key: "singleBatch", Value: true},
 		{Key: "sort", Value: bson.D{{Key: "name", Value: 1}}},
 		{Key: "lsid", Value: bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: make([]byte, 16)}}}},
-		{Key: "maxTimeMS", Value: int64(5000)}, {Key: "$db", Value: "shop"},
+		{Key: "maxTimeMS", Value: int64(5000)},
+		{Key: "$db", Value: "shop"},
 	}
 }
 
@@ -145,7 +147,6 @@ func BenchmarkMongo(b *testing.B) {
 // replay plays the same frames again and again as one long connection: sequence numbers go on from round to round.
 type replay struct {
 	frames []wireFrame
-	moved  [2]uint32
 	span   [2]uint32
 	frame  capture.Frame
 }

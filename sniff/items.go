@@ -84,12 +84,19 @@ var (
 	clientMeasures = [...]quantity{requestQuantity, errorQuantity, timeQuantity, inQuantity, outQuantity}
 	serverMeasures = [...]quantity{
 		requestQuantity, errorQuantity, timeQuantity, latencyQuantity, p95Quantity, inQuantity, outQuantity,
-		{"monitoring", "hello and heartbeats", "", model.Uint}, {"cluster", "requests within the cluster", "", model.Uint}, {"waiting", "requests that wait on purpose", "", model.Uint},
+		{"monitoring", "hello and heartbeats", "", model.Uint},
+		{"cluster", "requests within the cluster", "", model.Uint},
+		{"waiting", "requests that wait on purpose", "", model.Uint},
 	}
 	ownMeasures = [...]quantity{
-		{"connections", "connections", "", model.Uint}, {"dropped", "frames dropped by the kernel", "", model.Uint}, {"gaps", "gaps in connections", "", model.Uint},
-		{"duplicates", "segments captured twice", "", model.Uint}, {"encrypted", "encrypted connections", "", model.Uint},
-		{"unmatched", "requests and replies without the other", "", model.Uint}, {"unread", "messages not understood", "", model.Uint}, {"shapes", "shapes", "", model.Uint},
+		{"connections", "connections", "", model.Uint},
+		{"dropped", "frames dropped by the kernel", "", model.Uint},
+		{"gaps", "gaps in connections", "", model.Uint},
+		{"duplicates", "segments captured twice", "", model.Uint},
+		{"encrypted", "encrypted connections", "", model.Uint},
+		{"unmatched", "requests and replies without the other", "", model.Uint},
+		{"unread", "messages not understood", "", model.Uint},
+		{"shapes", "shapes", "", model.Uint},
 	}
 )
 

@@ -121,8 +121,16 @@ func (s *testServer) answer(h mongo.Header, b []byte, id uint32) []byte {
 
 func helloReply() bson.D {
 	return bson.D{
-		{Key: "ismaster", Value: true}, {Key: "isWritablePrimary", Value: true}, {Key: "helloOk", Value: true}, {Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48000000},
-		{Key: "maxWriteBatchSize", Value: 100000}, {Key: "logicalSessionTimeoutMinutes", Value: 30}, {Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: 21}, {Key: "ok", Value: 1.0},
+		{Key: "ismaster", Value: true},
+		{Key: "isWritablePrimary", Value: true},
+		{Key: "helloOk", Value: true},
+		{Key: "maxBsonObjectSize", Value: 16 << 20},
+		{Key: "maxMessageSizeBytes", Value: 48000000},
+		{Key: "maxWriteBatchSize", Value: 100000},
+		{Key: "logicalSessionTimeoutMinutes", Value: 30},
+		{Key: "minWireVersion", Value: 0},
+		{Key: "maxWireVersion", Value: 21},
+		{Key: "ok", Value: 1.0},
 	}
 }
 

@@ -100,15 +100,23 @@ func (l *layout) place(fields []fieldSlot) bool {
 var layouts = func() map[string]*layout {
 	m := map[string]*layout{
 		"find": {name: "find", parts: []part{
-			{field: "filter"}, {field: "sort", label: "sort", mode: keepDirections}, {field: "projection", label: "projection", mode: keepPaths},
-			{field: "hint", label: "hint", mode: keepDirections}, {field: "skip", label: "skip ?", present: true}, {field: "limit", label: "limit ?", present: true},
+			{field: "filter"},
+			{field: "sort", label: "sort", mode: keepDirections},
+			{field: "projection", label: "projection", mode: keepPaths},
+			{field: "hint", label: "hint", mode: keepDirections},
+			{field: "skip", label: "skip ?", present: true},
+			{field: "limit", label: "limit ?", present: true},
 		}},
 		"aggregate": {name: "aggregate", parts: []part{{field: "pipeline", mode: inPipeline}, {field: "hint", label: "hint", mode: keepDirections}}},
 		"count":     {name: "count", parts: []part{{field: "query"}, {field: "skip", label: "skip ?", present: true}, {field: "limit", label: "limit ?", present: true}}},
 		"distinct":  {name: "distinct", parts: []part{{field: "key", mode: keepName}, {field: "query"}}},
 		"findandmodify": {name: "findAndModify", parts: []part{
-			{field: "query"}, {field: "sort", label: "sort", mode: keepDirections}, {field: "update", label: "update", mode: inUpdate},
-			{field: "remove", label: "remove", present: true}, {field: "upsert", label: "upsert", present: true}, {field: "fields", label: "projection", mode: keepPaths},
+			{field: "query"},
+			{field: "sort", label: "sort", mode: keepDirections},
+			{field: "update", label: "update", mode: inUpdate},
+			{field: "remove", label: "remove", present: true},
+			{field: "upsert", label: "upsert", present: true},
+			{field: "fields", label: "projection", mode: keepPaths},
 		}},
 		"insert":        {name: "insert"},
 		"update":        {name: "update", statements: "updates"},

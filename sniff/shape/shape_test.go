@@ -282,9 +282,13 @@ func FuzzFind(f *testing.F) {
 // typicalFind is the command of the research: name, age range, limit, sort, session, deadline.
 func typicalFind(t testing.TB) *mongo.Message {
 	return request(t, bson.D{
-		{Key: "find", Value: "users"}, {Key: "filter", Value: bson.D{{Key: "name", Value: "somebody"}, {Key: "age", Value: bson.D{{Key: "$gte", Value: 18}, {Key: "$lt", Value: 65}}}}},
-		{Key: "limit", Value: int64(1)}, {Key: "singleBatch", Value: true}, {Key: "sort", Value: bson.D{{Key: "name", Value: 1}}},
-		{Key: "lsid", Value: bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: make([]byte, 16)}}}}, {Key: "maxTimeMS", Value: int64(5000)},
+		{Key: "find", Value: "users"},
+		{Key: "filter", Value: bson.D{{Key: "name", Value: "somebody"}, {Key: "age", Value: bson.D{{Key: "$gte", Value: 18}, {Key: "$lt", Value: 65}}}}},
+		{Key: "limit", Value: int64(1)},
+		{Key: "singleBatch", Value: true},
+		{Key: "sort", Value: bson.D{{Key: "name", Value: 1}}},
+		{Key: "lsid", Value: bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: make([]byte, 16)}}}},
+		{Key: "maxTimeMS", Value: int64(5000)},
 	})
 }
 

@@ -70,6 +70,7 @@ func (f *Inflater) Inflate(h Header, b []byte) (Header, []byte, error) {
 // unpack inflates up to most bytes. Of a cut input it gives what can be had.
 func (f *Inflater) unpack(compressor byte, packed []byte, most int, whole bool) ([]byte, error) {
 	if cap(f.out) < most {
+		f.Wipe()
 		f.out = make([]byte, most)
 	}
 	f.used = max(f.used, most)
