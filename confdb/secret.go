@@ -107,6 +107,9 @@ func (b *box) open(sealed []byte, place string) ([]byte, error) {
 	if len(sealed) == 0 {
 		return nil, nil
 	}
+	if b == nil {
+		return nil, fmt.Errorf("secret of %s: there is no key to open it", place)
+	}
 	n := b.aead.NonceSize()
 	if len(sealed) < n {
 		return nil, fmt.Errorf("secret of %s is cut", place)

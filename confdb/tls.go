@@ -47,7 +47,7 @@ func (d *DB) SetHostTLS(ctx context.Context, t model.HostTLS, keep time.Duration
 			return err
 		}
 		for _, other := range all {
-			if other.HostID != t.HostID && t.Identity != "" && other.Identity == t.Identity && !bytes.Equal(other.Key, t.Key) {
+			if other.HostID != t.HostID && t.Identity != "" && other.Identity == t.Identity && len(other.Key) > 0 && !bytes.Equal(other.Key, t.Key) {
 				return fmt.Errorf("PSK identity %q: %w; host %d has it with another key", t.Identity, ErrInvalid, other.HostID)
 			}
 			if other.HostID != t.HostID {
@@ -57,7 +57,7 @@ func (d *DB) SetHostTLS(ctx context.Context, t model.HostTLS, keep time.Duration
 			switch {
 			case same: // An earlier rotation goes on.
 				t.OldIdentity, t.OldKey, t.OldUntil = other.OldIdentity, other.OldKey, other.OldUntil
-			case keep > 0 && other.Identity != "":
+			case keep > 0 && len(other.Key) > 0:
 				t.OldIdentity, t.OldKey, t.OldUntil = other.Identity, other.Key, d.now().Add(keep).UnixNano()
 			default:
 				t.OldIdentity, t.OldKey, t.OldUntil = "", nil, 0
@@ -88,53 +88,74 @@ func checkTLS(t *model.HostTLS) error {
 }
 
 // HostTLS returns how the connections of hosts must be protected; hosts that are not in it are unencrypted. An entry of
-// host 0 is for agents that register themselves. A pair that has been replaced is left out when its time is over.
+// host 0 is for agents that register themselves. A pair that has been replaced is left out when its time is over. When keys
+// cannot be read, because secret.key is gone or damaged, the list is whole all the same, without those keys, and the error,
+// which is an *UnreadableError, says so.
 func (d *DB) HostTLS(ctx context.Context) ([]model.HostTLS, error) {
 	var n int
 	if err := d.sql.QueryRowContext(ctx, "SELECT count(*) FROM host_tls").Scan(&n); err != nil || n == 0 {
-		return nil, d.wrap("read TLS", err)
-	}
-	box, err := d.openBox(false)
-	if err != nil {
 		return nil, d.wrap("read TLS", err)
 	}
 	rows, err := d.sql.QueryContext(ctx, selectTLS)
 	if err != nil {
 		return nil, d.wrap("read TLS", err)
 	}
-	list, err := scanTLS(rows, box)
+	box, boxErr := d.openBox(false)
+	list, unreadable, err := scanTLS(rows, box)
+	if err != nil {
+		return nil, d.wrap("read TLS", err)
+	}
 	now := d.now().UnixNano()
 	for i := range list {
 		if t := &list[i]; t.OldUntil <= now {
 			t.OldIdentity, t.OldKey, t.OldUntil = "", nil, 0
 		}
 	}
-	return list, d.wrap("read TLS", err)
+	if unreadable != nil && boxErr != nil {
+		unreadable = boxErr
+	}
+	if unreadable != nil {
+		return list, d.wrap("read TLS", &UnreadableError{unreadable})
+	}
+	return list, nil
 }
+
+// UnreadableError says that pre-shared keys cannot be read; hosts that need them are closed until they are set again.
+type UnreadableError struct{ Err error }
+
+// Error says why.
+func (e *UnreadableError) Error() string { return "pre-shared keys cannot be read: " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *UnreadableError) Unwrap() error { return e.Err }
 
 const selectTLS = `SELECT coalesce(host_id, 0), connect, accept, identity, key, old_identity, old_key, old_until, issuer, subject
 	FROM host_tls ORDER BY 1`
 
-func scanTLS(rows *sql.Rows, box *box) ([]model.HostTLS, error) {
-	var list []model.HostTLS
-	err := each(rows, func(r *sql.Rows) error {
+// scanTLS reads the rows; keys that do not open are left out and are unreadable.
+func scanTLS(rows *sql.Rows, box *box) (list []model.HostTLS, unreadable, err error) {
+	open := func(t *model.HostTLS, sealed []byte, identity string) model.Secret {
+		key, err := box.open(sealed, tlsPlace(t.HostID, identity))
+		if err != nil {
+			unreadable = err
+		}
+		return key
+	}
+	err = each(rows, func(r *sql.Rows) error {
 		var t model.HostTLS
 		var key, oldKey []byte
 		err := r.Scan(&t.HostID, &t.Connect, &t.Accept, &t.Identity, &key, &t.OldIdentity, &oldKey, &t.OldUntil, &t.Issuer, &t.Subject)
-		if err == nil {
-			t.Key, err = box.open(key, tlsPlace(t.HostID, t.Identity))
-		}
-		if err == nil {
-			t.OldKey, err = box.open(oldKey, tlsPlace(t.HostID, t.OldIdentity))
-		}
+		t.Key, t.OldKey = open(&t, key, t.Identity), open(&t, oldKey, t.OldIdentity)
 		list = append(list, t)
 		return err
 	})
-	return list, err
+	return list, unreadable, err
 }
 
 // tlsPlace names where a sealed key belongs, so that it cannot be moved to another host.
-func tlsPlace(host model.HostID, identity string) string { return fmt.Sprintf("host_tls/%d/%s", host, identity) }
+func tlsPlace(host model.HostID, identity string) string {
+	return fmt.Sprintf("host_tls/%d/%s", host, identity)
+}
 
 func (c *change) readTLS(ctx context.Context, box *box) ([]model.HostTLS, error) {
 	s, err := c.prepare(ctx, selectTLS)
@@ -145,7 +166,9 @@ func (c *change) readTLS(ctx context.Context, box *box) ([]model.HostTLS, error)
 	if err != nil {
 		return nil, err
 	}
-	return scanTLS(rows, box)
+	// What cannot be read can only be set again.
+	list, _, err := scanTLS(rows, box)
+	return list, err
 }
 
 func (c *change) writeTLS(ctx context.Context, box *box, t *model.HostTLS) error {

@@ -110,8 +110,16 @@ func TestHostTLS_secretFile(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.HostTLS(ctx); err == nil {
-		t.Error("secrets opened with a new key")
+	var unreadable *UnreadableError
+	list, err := d.HostTLS(ctx)
+	if !errors.As(err, &unreadable) || len(list) != 1 || list[0].Accept != model.PSK || list[0].Key != nil {
+		t.Errorf("without the key file: %v, %v, want the settings without keys", list, err)
+	}
+	if err := d.SetHostTLS(ctx, model.HostTLS{HostID: id, Connect: 1, Accept: model.PSK, Identity: "i", Key: key}, time.Hour); err != nil {
+		t.Errorf("setting the key again: %v", err)
+	}
+	if list, err := d.HostTLS(ctx); err != nil || !bytes.Equal(list[0].Key, key) || list[0].OldKey != nil {
+		t.Errorf("after setting the key again: %v, %v", list, err)
 	}
 }
 

@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 
@@ -21,19 +23,25 @@ type agentAccess struct {
 	keys *keyring.Keyring
 	// certificates are the server's own certificate and the authorities of agents; nil for none.
 	certificates *tls.Config
+	logger       *slog.Logger
 }
 
 // openAgentAccess reads the TLS settings of all hosts.
-func openAgentAccess(ctx context.Context, db *confdb.DB, certificates *tls.Config) (*agentAccess, error) {
-	a := &agentAccess{db: db, keys: keyring.New(nil), certificates: certificates}
+func openAgentAccess(ctx context.Context, db *confdb.DB, certificates *tls.Config, logger *slog.Logger) (*agentAccess, error) {
+	a := &agentAccess{db: db, keys: keyring.New(nil), certificates: certificates, logger: logger}
 	return a, a.refresh(ctx)
 }
 
 // refresh brings changed TLS settings into force; it belongs to every change of the configuration.
 func (a *agentAccess) refresh(ctx context.Context) error {
 	list, err := a.db.HostTLS(ctx)
-	if err != nil {
+	var unreadable *confdb.UnreadableError
+	if err != nil && !errors.As(err, &unreadable) {
 		return fmt.Errorf("read the TLS settings of hosts: %w", err)
+	}
+	if unreadable != nil {
+		// The server starts all the same; hosts without their keys are closed, not open.
+		a.logger.Error("hosts with pre-shared keys are closed until their keys are set again", "error", err)
 	}
 	a.keys.Apply(list)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -45,7 +46,7 @@ func TestAgentAccess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := openAgentAccess(ctx, db, nil)
+	a, err := openAgentAccess(ctx, db, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestAgentAccess_routes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := openAgentAccess(ctx, db, nil)
+	a, err := openAgentAccess(ctx, db, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

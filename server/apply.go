@@ -34,6 +34,11 @@ func (s *Server) applyConfiguration(ctx context.Context, c *confcache.Changes) e
 	if err := s.engine.Define(ctx, defs); err != nil {
 		return fmt.Errorf("apply the configuration to the engine: %w", err)
 	}
+	if s.agents != nil {
+		if err := s.agents.refresh(ctx); err != nil {
+			return err
+		}
+	}
 	if s.preproc != nil {
 		s.preproc.Forget(c.DeletedItems)
 	}

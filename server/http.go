@@ -35,6 +35,7 @@ func (s *Server) handler() (http.Handler, error) {
 	})
 	routes := append(restAPI.Routes(), promAPI.Routes()...)
 	routes = append(routes, s.ownRoutes()...)
+	routes = append(routes, s.agents.routes()...)
 	routes = append(routes, api.SpecRoute(s.o.Version, routes))
 	options := api.Options{Logger: s.logger, Metrics: s.metrics, Guard: api.Guard{AnyHost: s.o.Token != ""}}
 	handler := api.NewHandler(routes, web.Handler(), options)

@@ -88,6 +88,7 @@ type Server struct {
 	histcache   *histcache.Cache
 	preproc     *preproc.Processor
 	trapper     *trapper.Server
+	agents      *agentAccess
 	polling     *polling
 	scripts     *script.Runner
 	presence    *presence
@@ -276,7 +277,7 @@ func (s *Server) replay(ctx context.Context) error {
 }
 
 // openPipeline makes the stages that hold values in memory only.
-func (s *Server) openPipeline(context.Context, vfs.FS) error {
+func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	s.histcache = histcache.New(histcache.Options{LimitBytes: s.o.HistoryCacheBytes, Metrics: s.metrics})
 	stage := preproc.Options{Items: s.definitions, Sink: s.histcache, Metrics: s.metrics, Logger: s.logger}
 	if len(s.o.ScriptWorker) > 0 {
@@ -284,7 +285,12 @@ func (s *Server) openPipeline(context.Context, vfs.FS) error {
 		stage.Scripts = s.scripts
 	}
 	s.preproc = preproc.New(stage)
+	var err error
+	if s.agents, err = openAgentAccess(ctx, s.db, nil, s.logger); err != nil {
+		return err
+	}
 	options := trapper.Options{
+		Access: s.agents.keys, TLS: s.agents.trapperTLS(),
 		MaxConnections: connectionLimit(),
 		Sink:           s.preproc, Items: trapperItems{s.definitions}, Presence: s.presence, Marks: s.engine, Log: s.logger, Metrics: s.metrics,
 		Declarer: &declarer{
@@ -297,7 +303,7 @@ func (s *Server) openPipeline(context.Context, vfs.FS) error {
 	s.trapper = trapper.New(options)
 	s.polling = newPolling(pollingOptions{
 		sink: s.preproc, names: s.names, values: s.values, trends: &hourTrends{engine: s.engine}, version: s.o.Version, started: s.started,
-		metrics: s.metrics, logger: s.logger,
+		kinds: s.agents.kinds(), tasks: agentTask, metrics: s.metrics, logger: s.logger,
 	})
 	return nil
 }
