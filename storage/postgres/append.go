@@ -157,7 +157,12 @@ func (db *DB) place(b *model.Batch, a *appended, i int, it *item, taken map[inst
 		}
 		s, ok := stored[instant{id, at}]
 		if !ok {
-			break
+			k := it.find(at) // pending, behind one that the database has
+			if k == len(it.waiting) || it.waiting[k].at != at {
+				break
+			}
+			w := it.waiting[k]
+			s = storedValue{valueType: w.p.Batch.Types[w.row], bits: w.p.Batch.Bits[w.row], text: payloadOf(w.p.Batch, w.row)}
 		}
 		if s.valueType == b.Types[i] && s.same(b, i) {
 			a.flags[i] = model.Duplicate
