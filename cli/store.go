@@ -19,11 +19,11 @@ import (
 func storeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "store",
-		Short: "Look into the store and measure it: info, check, dump, bench",
+		Short: "Look into the store: info, check, dump, repair, plan, bench",
 		Args:  noArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(storeInfoCommand(), storeCheckCommand(), storeDumpCommand(), storeBenchCommand())
+	c.AddCommand(storeInfoCommand(), storeCheckCommand(), storeDumpCommand(), storeRepairCommand(), storePlanCommand(), storeBenchCommand())
 	return c
 }
 

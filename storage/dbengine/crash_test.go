@@ -2,6 +2,7 @@ package dbengine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -348,4 +349,39 @@ func appendAll(db *DB, b *model.Batch) error {
 	}
 	<-c.Done()
 	return c.Err()
+}
+
+// TestDB_unborn opens folders in which a power cut left the start of a pair.
+func TestDB_unborn(t *testing.T) {
+	for name, content := range map[string][]byte{"empty": nil, "zeros": make([]byte, 64)} {
+		fsys := vfs.NewMem()
+		db := openTest(t, fsys, tinyOptions())
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := fsys.Create("/engine/datafile-1-0000000001.ndf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt(content, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		said := &spy{}
+		o := tinyOptions()
+		o.Logger = slog.New(said)
+		if db, err = Open(context.Background(), fsys, "/engine", o); err != nil {
+			t.Fatal(err)
+		}
+		if said.said("set aside") {
+			t.Errorf("%s: %v", name, said.lines)
+		}
+		b := &model.Batch{}
+		b.AppendUint(1, storagetest.Base, 5)
+		if err := errors.Join(appendAll(db, b), db.Flush(context.Background()), db.Close()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -67,6 +67,9 @@ type Options struct {
 	GroupDelay time.Duration
 	// Classes are the retention classes that ItemDefinition.Class names; none means one class without limits.
 	Classes []Class
+	// OpenFiles bounds the datafiles that are kept open for reading; zero means a quarter of the descriptors that the
+	// process may have, 8 to 1,024.
+	OpenFiles int
 	// Now returns Unix nanoseconds; nil means the system's clock. Only retention looks at it.
 	Now func() int64
 	// Metrics gets the engine's metrics; nil for none.
@@ -115,6 +118,9 @@ func (o *Options) setDefaults() error {
 	}
 	if o.GroupDelay == 0 {
 		o.GroupDelay = 2 * time.Millisecond
+	}
+	if o.OpenFiles <= 0 {
+		o.OpenFiles = openFilesLimit()
 	}
 	if len(o.Classes) == 0 {
 		o.Classes = []Class{{}}
@@ -165,6 +171,7 @@ type DB struct {
 	shards [shardCount]shard
 	marks  marks
 	pairs  pairs
+	files  descriptors
 	m      *meters
 
 	// released is the LSN up to which Replay is no longer needed.
@@ -216,6 +223,7 @@ func Open(ctx context.Context, fsys vfs.FS, dir string, o Options) (*DB, error) 
 	}
 	db := &DB{o: o, fs: fsys, dir: dir, lock: lock, cache: pagecache.New(o.PageCacheBytes), wake: make(chan struct{}, 1)}
 	db.ctx, db.cancel = context.WithCancel(context.Background())
+	db.files = descriptors{fs: fsys, dir: dir, limit: o.OpenFiles}
 	db.m = newMeters(db)
 	for i := range db.shards {
 		db.shards[i].runs = map[uint64]*run{}

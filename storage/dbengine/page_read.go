@@ -66,9 +66,9 @@ func (db *DB) readPage(ref *pageRef) (extent.Page, error) {
 	b := make([]byte, timesSize+valuesSize)
 	times, values := b[:timesSize:timesSize], b[timesSize:]
 	if timesAt+timesSize == valuesAt {
-		err = e.pair.file.ReadAt(b, e.offset+int64(timesAt))
-	} else if err = e.pair.file.ReadAt(times, e.offset+int64(timesAt)); err == nil {
-		err = e.pair.file.ReadAt(values, e.offset+int64(valuesAt))
+		err = e.pair.readAt(b, e.offset+int64(timesAt))
+	} else if err = e.pair.readAt(times, e.offset+int64(timesAt)); err == nil {
+		err = e.pair.readAt(values, e.offset+int64(valuesAt))
 	}
 	if err != nil {
 		return extent.Page{}, err
@@ -89,7 +89,7 @@ func (db *DB) readDirectory(e *extentRef) (*extent.Directory, error) {
 		return v.(*extent.Directory), nil
 	}
 	b := make([]byte, min(int64(e.length), headGuessBytes))
-	if err := e.pair.file.ReadAt(b, e.offset); err != nil {
+	if err := e.pair.readAt(b, e.offset); err != nil {
 		return nil, err
 	}
 	n, err := extent.HeadBytes(b)
@@ -102,7 +102,7 @@ func (db *DB) readDirectory(e *extentRef) (*extent.Directory, error) {
 	if n > len(b) {
 		head := make([]byte, n)
 		copy(head, b)
-		if err := e.pair.file.ReadAt(head[len(b):], e.offset+int64(len(b))); err != nil {
+		if err := e.pair.readAt(head[len(b):], e.offset+int64(len(b))); err != nil {
 			return nil, err
 		}
 		b = head
@@ -120,7 +120,7 @@ func (db *DB) readDirectory(e *extentRef) (*extent.Directory, error) {
 // readExtent reads a whole compressed extent, whose pair is acquired, and returns a page of it.
 func (db *DB) readExtent(e *extentRef, ref *pageRef) (extent.Page, error) {
 	b := make([]byte, e.length)
-	if err := e.pair.file.ReadAt(b, e.offset); err != nil {
+	if err := e.pair.readAt(b, e.offset); err != nil {
 		return extent.Page{}, err
 	}
 	db.m.readBytes.Add(len(b))

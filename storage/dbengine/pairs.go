@@ -20,8 +20,11 @@ const generation = 1
 type pair struct {
 	id datafile.ID
 	// key names the pair in the page cache.
-	key  uint64
-	file *datafile.File
+	key uint64
+	// file is open while the pair grows. After that it belongs to files, as do users: how many read it now.
+	file  *datafile.File
+	files *descriptors
+	users int
 	// journal is open while the pair grows.
 	journal vfs.File
 	// size and journalSize are the lengths up to which the files are valid; failed means that writing beyond them failed.
@@ -99,11 +102,7 @@ func (ps *pairs) all() []*pair {
 func (ps *pairs) close() error {
 	var errs []error
 	for _, p := range ps.all() {
-		if p.journal != nil {
-			errs = append(errs, p.journal.Close())
-			p.journal = nil
-		}
-		errs = append(errs, p.file.Close())
+		errs = append(errs, p.files.drop(p))
 	}
 	ps.mu.Lock()
 	ps.list = nil
@@ -160,7 +159,7 @@ func (db *DB) createPair(id datafile.ID) (*pair, error) {
 			db.fs.Remove(name), db.fs.Remove(filepath.Join(db.dir, id.Name()))))
 	}
 	return &pair{
-		id: id, file: file, journal: j, size: header.Bytes, journalSize: header.Bytes, gone: db.pairGone,
+		id: id, file: file, files: &db.files, users: 1, journal: j, size: header.Bytes, journalSize: header.Bytes, gone: db.pairGone,
 		oldest: minTime, newestValue: minTime, newestHour: minTime,
 	}, nil
 }
@@ -186,6 +185,7 @@ func (db *DB) closePair() {
 		db.o.Logger.Warn("the index of a closed pair was not written; its journal serves instead", "file", p.id.JournalName(), "error", err)
 	}
 	p.extents = nil
+	db.files.finish(p)
 }
 
 // writeIndex replaces the pair's journalfile by an index.
@@ -295,7 +295,7 @@ func (s *series) forget(p *pair) {
 
 // pairGone removes the files of a deleted pair that nobody reads any more, and gives its room back.
 func (db *DB) pairGone(p *pair) {
-	if err := p.file.Close(); err != nil {
+	if err := db.files.drop(p); err != nil {
 		db.o.Logger.Warn("close a deleted datafile", "file", p.id.Name(), "error", err)
 	}
 	// A datafile without its journalfile is whole, so that one goes last.

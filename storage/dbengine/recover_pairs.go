@@ -39,6 +39,9 @@ func (db *DB) loadPairs(ctx context.Context, names []string) (model.LSN, error) 
 			db.quarantine(id.JournalName(), fmt.Errorf("its datafile %s is missing", id.Name()))
 			continue
 		}
+		if i == len(ids)-1 && !has[id.JournalName()] && db.dropUnborn(id) {
+			continue
+		}
 		p, err := db.loadPair(id, has[id.JournalName()], i == len(ids)-1)
 		if errors.Is(err, header.ErrHeader) {
 			db.quarantine(id.Name(), err)
@@ -57,9 +60,25 @@ func (db *DB) loadPairs(ctx context.Context, names []string) (model.LSN, error) 
 			db.pairs.setOpen(p)
 		} else {
 			p.extents = nil
+			db.files.finish(p)
 		}
 	}
 	return lsn, nil
+}
+
+// dropUnborn removes a datafile whose creation a power cut interrupted: it has no journalfile and no byte that is not zero. It
+// reports whether it did.
+func (db *DB) dropUnborn(id datafile.ID) bool {
+	b, err := readAll(db, id.Name(), header.Bytes)
+	if err != nil || slices.ContainsFunc(b, func(x byte) bool { return x != 0 }) {
+		return false
+	}
+	if err := errors.Join(db.fs.Remove(filepath.Join(db.dir, id.Name())), db.fs.SyncDir(db.dir)); err != nil {
+		db.o.Logger.Warn("remove a datafile that was not finished", "file", id.Name(), "error", err)
+		return false
+	}
+	db.space.release(roundUp(int64(len(b))))
+	return true
 }
 
 // register makes the pages of a pair known to their series.
@@ -102,7 +121,7 @@ func (db *DB) loadPair(id datafile.ID, hasJournal, newest bool) (*pair, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	p := &pair{id: id, file: file, gone: db.pairGone, oldest: minTime, newestValue: minTime, newestHour: minTime}
+	p := &pair{id: id, file: file, files: &db.files, users: 1, gone: db.pairGone, oldest: minTime, newestValue: minTime, newestHour: minTime}
 	c, reason, err := db.loadJournal(id, hasJournal)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -131,16 +150,9 @@ func (db *DB) loadPair(id datafile.ID, hasJournal, newest bool) (*pair, error) {
 		return p, nil
 	}
 	if err := db.mendPair(p, newest && !c.Closed, adopted > 0 || reason != nil, size); err != nil {
-		return nil, errors.Join(err, p.close())
+		return nil, errors.Join(err, db.files.drop(p))
 	}
 	return p, nil
-}
-
-func (p *pair) close() error {
-	if p.journal != nil {
-		return errors.Join(p.journal.Close(), p.file.Close())
-	}
-	return p.file.Close()
 }
 
 // loaded is a journalfile as it was found.

@@ -19,9 +19,12 @@ type trend struct {
 	// stale means that a late value fell into the current hour, so that the row must be made again from the values.
 	stale       bool
 	hasPrevious bool
-	// previous is the last value counted.
-	previous uint64
-	done     []hourRow
+	// previous is the last value counted, previousAt its time or one before.
+	previous   uint64
+	previousAt int64
+	// doubt means that a late value may stand behind previous, since what came later was NaN: the next hour is stale.
+	doubt bool
+	done  []hourRow
 }
 
 // hourRow is one row of the hourly tier.
@@ -42,7 +45,7 @@ func (t *trend) add(at int64, vt model.ValueType, bits uint64) {
 		t.current = model.Trend{At: storage.HourOf(at)}
 	}
 	if storage.AddToTrend(&t.current, vt, bits, t.previous, t.hasPrevious) {
-		t.previous, t.hasPrevious = bits, true
+		t.previous, t.previousAt, t.hasPrevious = bits, at, true
 	}
 }
 
@@ -51,13 +54,16 @@ func (t *trend) finish() {
 	if t.current.Count > 0 || t.stale {
 		t.done = append(t.done, hourRow{Trend: t.current, valueType: t.valueType, stale: t.stale})
 	}
-	t.current, t.stale = model.Trend{}, false
+	t.current, t.stale, t.doubt = model.Trend{}, t.doubt, false
 }
 
 // correct notes that a late value fell into its hour. The row after that counts its increase from a value that may now
 // be another, so it is made again too; if it is only on disk the flusher sees to it.
 func (t *trend) correct(at int64, vt model.ValueType) {
 	hour := storage.HourOf(at)
+	if vt == t.valueType && at > t.previousAt && (t.hasPrevious || t.current.At != 0) {
+		t.stale, t.doubt = true, true
+	}
 	if hour == t.current.At && vt == t.valueType {
 		t.stale = true
 		return
@@ -189,13 +195,20 @@ func (t *trend) addRun(times []int64, vt model.ValueType, values []uint64) {
 		t.add(times[0], vt, values[0])
 		end := searchTimes(times, t.current.At+storage.Hour)
 		t.previous, t.hasPrevious = storage.AddRunToTrend(&t.current, vt, values[1:end], t.previous, t.hasPrevious)
+		last := end - 1
+		for last > 0 && vt == model.Float && math.IsNaN(math.Float64frombits(values[last])) {
+			last--
+		}
+		if last > 0 {
+			t.previousAt = times[last]
+		}
 		times, values = times[end:], values[end:]
 	}
 }
 
 // loadTrend returns the trend state of a series as it is on disk.
 func (db *DB) loadTrend(s *series) *trend {
-	t := &trend{}
+	t := &trend{previousAt: minTime}
 	if len(s.hours) > 0 {
 		last := s.hours[len(s.hours)-1]
 		for i := range s.hours {
@@ -209,7 +222,7 @@ func (db *DB) loadTrend(s *series) *trend {
 			if rows, err = decodeRows(&p); err == nil {
 				r := rows[len(rows)-1]
 				t.current, t.valueType, t.stale = r.Trend, r.valueType, r.stale
-				t.previous, t.hasPrevious = r.Last, r.Count > 0
+				t.previous, t.previousAt, t.hasPrevious, t.doubt = r.Last, r.At, r.Count > 0, r.stale
 			}
 		}
 		if err != nil {
@@ -220,7 +233,7 @@ func (db *DB) loadTrend(s *series) *trend {
 	if n := len(s.pages); n > 0 && s.pages[n-1].valueType.Numeric() && storage.HourOf(s.pages[n-1].to) > t.current.At {
 		ref := &s.pages[n-1]
 		t.finish()
-		t.current, t.valueType, t.stale = model.Trend{At: storage.HourOf(ref.to)}, ref.valueType, true
+		t.current, t.valueType, t.stale, t.doubt = model.Trend{At: storage.HourOf(ref.to)}, ref.valueType, true, true
 		if d, err := db.decode(ref); err == nil {
 			t.previous, t.hasPrevious = d.bits[len(d.bits)-1], true
 		}

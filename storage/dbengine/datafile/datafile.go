@@ -106,6 +106,15 @@ func Open(fsys vfs.FS, dir string, id ID, writable bool) (*File, error) {
 	return &File{ID: id, name: id.Name(), f: f}, nil
 }
 
+// Reopen opens a datafile for reading whose header was checked before.
+func Reopen(fsys vfs.FS, dir string, id ID) (*File, error) {
+	f, err := fsys.Open(filepath.Join(dir, id.Name()))
+	if err != nil {
+		return nil, err
+	}
+	return &File{ID: id, name: id.Name(), f: f}, nil
+}
+
 // CheckHeader reads the header at the start of f and compares it with what the file's name says.
 func CheckHeader(f io.ReaderAt, magic header.Magic, id ID) error {
 	b := make([]byte, header.Bytes)
