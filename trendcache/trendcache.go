@@ -146,6 +146,19 @@ func (c *Cache) Add(b *model.Batch) {
 	}
 }
 
+// AddLate takes the late values of a batch that was stored before the start, as the engine replays them: a crash may have come before
+// the hours that they belong to were summed up again. The batch may come more than once.
+func (c *Cache) AddLate(b *model.Batch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	running := storage.HourOf(c.o.Now() - int64(c.o.Grace))
+	for i, id := range b.Items {
+		if start := storage.HourOf(b.At[i]); b.Flags[i]&model.Late != 0 && !b.Flags[i].Skipped() && b.Types[i].Numeric() && start < running {
+			c.markStale(hour{id, start}, true)
+		}
+	}
+}
+
 func (c *Cache) add(id model.ItemID, at int64, vt model.ValueType, bits uint64, late bool) {
 	start := storage.HourOf(at)
 	e := c.entries.Get(id)

@@ -20,9 +20,11 @@ const (
 	leastPerTick = 100
 	// retry is the pause after a failed write.
 	retry = 10 * time.Second
+	// stopTimeout bounds what Run still writes when it ends.
+	stopTimeout = 10 * time.Second
 )
 
-// Run writes until ctx ends. What is not written then is found in history after the next start.
+// Run writes until ctx ends, and then for ten seconds at most what is ready. The rest is found in history after the next start.
 func (c *Cache) Run(ctx context.Context) error {
 	timer := time.NewTicker(tick)
 	defer timer.Stop()
@@ -37,10 +39,20 @@ func (c *Cache) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return c.stop()
 		case <-timer.C:
 		}
 	}
+}
+
+// stop writes what waits, so that late values count also if they are not replayed.
+func (c *Cache) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	if err := c.writeWaiting(ctx); err != nil {
+		c.o.Logger.Warn("hours that were not written are made from history after the next start", "hours", c.Waiting(), "error", err)
+	}
+	return nil
 }
 
 // round does what is due now.
@@ -60,6 +72,10 @@ func (c *Cache) round(ctx context.Context) error {
 // Flush writes all finished hours at once, without spreading them.
 func (c *Cache) Flush(ctx context.Context) error {
 	c.sweep(c.o.Now())
+	return c.writeWaiting(ctx)
+}
+
+func (c *Cache) writeWaiting(ctx context.Context) error {
 	if err := c.saveUnsaved(ctx, c.o.Now()); err != nil {
 		return err
 	}
