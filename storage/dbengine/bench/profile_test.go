@@ -9,7 +9,7 @@ import (
 
 // BenchmarkRun runs the workload for go test's profilers: writes, cached reads, both.
 func BenchmarkRun(b *testing.B) {
-	for _, kind := range []string{"gauge", "counter", "constant"} {
+	for _, kind := range Kinds {
 		for name, who := range map[string][2]int{"write": {1, 0}, "read": {0, 1}, "mixed": {1, 1}} {
 			b.Run(kind+"/"+name, func(b *testing.B) {
 				for b.Loop() {
