@@ -16,9 +16,9 @@ import (
 	"tidemark/storage/storagetest"
 )
 
-// goldenDir is a folder as format version 1 wrote it. It is never written again: a test that fails here means that
-// data of users cannot be read. It was made with TIDEMARK_WRITE_GOLDEN=1, which refuses to write over it.
-const goldenDir = "testdata/v1"
+// goldenDirs are folders as the formats were written over time: v1 is the first, v2 has logs with the packed forms 3 and 4. They are never written again: a test that fails here means that data of users cannot be read. The last one was
+// made with TIDEMARK_WRITE_GOLDEN=1, which refuses to write over it.
+var goldenDirs = []string{"testdata/v1", "testdata/v2"}
 
 // goldenBatches are what was put in.
 func goldenBatches() []*model.Batch {
@@ -48,6 +48,7 @@ func goldenBatches() []*model.Batch {
 }
 
 func writeGolden(t *testing.T) {
+	goldenDir := goldenDirs[len(goldenDirs)-1]
 	if _, err := os.Stat(goldenDir); err == nil {
 		t.Fatalf("%s exists: a golden folder is never changed; make one for the new version beside it", goldenDir)
 	}
@@ -88,6 +89,12 @@ func TestDB_golden(t *testing.T) {
 	if os.Getenv("TIDEMARK_WRITE_GOLDEN") != "" {
 		writeGolden(t)
 	}
+	for _, goldenDir := range goldenDirs {
+		t.Run(filepath.Base(goldenDir), func(t *testing.T) { testGolden(t, goldenDir) })
+	}
+}
+
+func testGolden(t *testing.T, goldenDir string) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(goldenDir)); err != nil {
 		t.Fatal(err)

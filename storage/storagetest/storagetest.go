@@ -30,11 +30,24 @@ func Run(t *testing.T, open func(t *testing.T) storage.Engine, reopen func(t *te
 		name string
 		run  func(t *testing.T, e storage.Engine) storage.Engine
 	}{
-		{"types", testTypes}, {"ranges", testRanges}, {"newest", testNewest}, {"duplicates", testDuplicates},
-		{"moved", testMoved}, {"late", testLate}, {"expired", testExpired}, {"skipped types", testSkippedTypes},
-		{"trends", testTrends}, {"late trends", testLateTrends}, {"changing type", testChangingType},
-		{"marks", testMarks}, {"replay", testReplay}, {"concurrent", testConcurrent}, {"cancelled", testCancelled},
-		{"completions", testCompletions}, {"error of fn", testReaderError}, {"large batch", testLargeBatch},
+		{"types", testTypes},
+		{"ranges", testRanges},
+		{"newest", testNewest},
+		{"duplicates", testDuplicates},
+		{"moved", testMoved},
+		{"late", testLate},
+		{"expired", testExpired},
+		{"skipped types", testSkippedTypes},
+		{"trends", testTrends},
+		{"late trends", testLateTrends},
+		{"changing type", testChangingType},
+		{"marks", testMarks},
+		{"replay", testReplay},
+		{"concurrent", testConcurrent},
+		{"cancelled", testCancelled},
+		{"completions", testCompletions},
+		{"error of fn", testReaderError},
+		{"large batch", testLargeBatch},
 	} {
 		for _, again := range []bool{false, true} {
 			if again && reopen == nil {

@@ -1,0 +1,184 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"tidemark/storage"
+)
+
+// Prune drops partitions or chunks past their retention, and the oldest beyond Options.SizeBytes; plain tables get bounded deletes. It
+// returns the bytes that became free, which is none for deletes.
+func (db *DB) Prune(ctx context.Context, now int64) (int64, error) {
+	if db.closed.Load() {
+		return 0, storage.ErrClosed
+	}
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Release()
+	db.shaping.Lock()
+	defer db.shaping.Unlock()
+	freed, failed := dropDetached(ctx, conn.Conn())
+	for _, t := range db.allTables() {
+		if int(t.key.class) >= len(db.o.Classes) {
+			continue // a class that is no longer configured keeps what it has
+		}
+		keep := db.o.Classes[t.key.class].History
+		if t.key.trends {
+			keep = db.o.Classes[t.key.class].Trends
+		}
+		cut := (now - int64(keep)) / int64(time.Second)
+		if keep == 0 || cut <= 0 {
+			continue
+		}
+		n, err := db.pruneTable(ctx, conn.Conn(), t, int32(cut))
+		freed += n
+		failed = errors.Join(failed, err)
+	}
+	n, err := db.fitSize(ctx, conn.Conn(), now)
+	return freed + n, errors.Join(failed, err, db.pruneMarks(ctx, conn.Conn()))
+}
+
+func (db *DB) pruneTable(ctx context.Context, conn *pgx.Conn, t keyed, cut int32) (int64, error) {
+	switch t.mode {
+	case Timescale:
+		return dropChunks(ctx, conn, t.key, cut)
+	case Plain:
+		return 0, db.deleteOld(ctx, conn, t.key.String(), cut)
+	}
+	parts, err := listPartitions(ctx, conn, t.key)
+	if err != nil {
+		return 0, err
+	}
+	freed := int64(0)
+	for _, p := range parts {
+		if p.to > cut {
+			break
+		}
+		n, err := db.dropPartition(ctx, conn, t.key, p)
+		freed += n
+		if err != nil {
+			return freed, err
+		}
+	}
+	_, err = conn.Exec(ctx, fmt.Sprintf("DELETE FROM %s_default WHERE clock < $1", t.key), cut)
+	return freed, err
+}
+
+// droppedPrefix begins the names of partitions that were detached to be dropped.
+const droppedPrefix = "tidemark_dropped_"
+
+// dropPartition detaches a partition, which takes a moment, and then drops it, which nobody waits for.
+func (db *DB) dropPartition(ctx context.Context, conn *pgx.Conn, k tableKey, p partition) (int64, error) {
+	start := time.Now()
+	err := attempt(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", k, p.name)); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, fmt.Sprintf("ALTER TABLE %s RENAME TO %s%s", p.name, droppedPrefix, p.name))
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("drop partition %s: %w", p.name, err)
+	}
+	freed, err := dropDetached(ctx, conn)
+	db.o.Logger.Info("partition dropped", "name", p.name, "bytes", freed, "seconds", time.Since(start).Seconds())
+	return freed, err
+}
+
+// dropDetached drops what was detached, also by a process that ended before it could.
+func dropDetached(ctx context.Context, conn *pgx.Conn) (int64, error) {
+	rows, err := conn.Query(ctx, `SELECT relname FROM pg_class WHERE starts_with(relname, $1) AND relkind = 'r' AND pg_table_is_visible(oid)`, droppedPrefix)
+	if err != nil {
+		return 0, err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return 0, err
+	}
+	freed := int64(0)
+	for _, name := range names {
+		var size int64
+		if err := conn.QueryRow(ctx, "SELECT pg_total_relation_size(to_regclass($1))", name).Scan(&size); err != nil {
+			return freed, err
+		}
+		if _, err := conn.Exec(ctx, "DROP TABLE "+name); err != nil {
+			return freed, err
+		}
+		freed += size
+	}
+	return freed, nil
+}
+
+// fitSize drops the oldest partitions until all tables together are within Options.SizeBytes. The running ones stay.
+func (db *DB) fitSize(ctx context.Context, conn *pgx.Conn, now int64) (int64, error) {
+	if err := db.measure(ctx, conn); err != nil || db.o.SizeBytes == 0 {
+		return 0, err
+	}
+	type owned struct {
+		partition
+		key tableKey
+	}
+	var all []owned
+	for _, t := range db.allTables() {
+		if t.mode != Partitions || t.key.trends {
+			continue
+		}
+		parts, err := listPartitions(ctx, conn, t.key)
+		if err != nil {
+			return 0, err
+		}
+		for _, p := range parts {
+			if int64(p.to) <= now/int64(time.Second) {
+				all = append(all, owned{p, t.key})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b owned) int { return int(int64(a.to) - int64(b.to)) })
+	freed := int64(0)
+	for _, p := range all {
+		if db.sizeBytes.Load()-freed <= db.o.SizeBytes {
+			break
+		}
+		n, err := db.dropPartition(ctx, conn, p.key, p.partition)
+		freed += n
+		if err != nil {
+			return freed, err
+		}
+	}
+	return freed, nil
+}
+
+// deleteOld deletes rows of a plain table by item, which its key makes cheap to find, in small transactions with pauses.
+func (db *DB) deleteOld(ctx context.Context, conn *pgx.Conn, table string, cut int32) error {
+	const perStatement = 200
+	db.mu.RLock()
+	ids := slices.Clone(db.ids)
+	db.mu.RUnlock()
+	for chunk := range slices.Chunk(ids, perStatement) {
+		items := make([]int64, len(chunk))
+		for i, id := range chunk {
+			items[i] = int64(id)
+		}
+		tag, err := conn.Exec(ctx, fmt.Sprintf("DELETE FROM %s t USING unnest($1::bigint[]) AS w(itemid) WHERE t.itemid = w.itemid AND t.clock < $2", table), items, cut)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			continue
+		}
+		select { // inserts come first
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
