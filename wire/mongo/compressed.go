@@ -36,11 +36,22 @@ var ErrCompressor = errors.New("mongo: unknown compressor")
 
 // NewInflater returns an inflater that unpacks at most limitBytes of each body, whatever the message declares.
 func NewInflater(limitBytes int) (*Inflater, error) {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxMessageBytes), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
-	if err != nil {
-		return nil, fmt.Errorf("mongo: %w", err)
+	if limitBytes <= 0 {
+		return nil, fmt.Errorf("mongo: unpack at most %d bytes: expected more than 0", limitBytes)
 	}
-	return &Inflater{Limit: limitBytes, zstd: d}, nil
+	return &Inflater{Limit: limitBytes}, nil
+}
+
+// zstdReader makes the reader when the first message needs it; most servers never do.
+func (f *Inflater) zstdReader() (*zstd.Decoder, error) {
+	if f.zstd == nil {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxMessageBytes), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
+		if err != nil {
+			return nil, fmt.Errorf("mongo: %w", err)
+		}
+		f.zstd = d
+	}
+	return f.zstd, nil
 }
 
 // Inflate reads the body of OP_COMPRESSED at the start of b, which begins behind the message header h and may be cut. It returns the
@@ -92,11 +103,15 @@ func (f *Inflater) unpack(compressor byte, packed []byte, most int, whole bool) 
 		}
 		return readUpTo(f.zlib, f.out[:most], whole)
 	case compressorZstd:
+		d, err := f.zstdReader()
+		if err != nil {
+			return nil, err
+		}
 		f.reader.Reset(packed)
-		if err := f.zstd.Reset(&f.reader); err != nil {
+		if err := d.Reset(&f.reader); err != nil {
 			return nil, ErrMalformed
 		}
-		return readUpTo(f.zstd, f.out[:most], whole)
+		return readUpTo(d, f.out[:most], whole)
 	}
 	return nil, ErrCompressor
 }
