@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,7 @@ type fake struct {
 	stored map[hour]map[model.ValueType]model.Trend
 	items  []model.ItemID
 	failed error
+	mu     sync.Mutex // guards writes
 	writes []int
 }
 
@@ -96,6 +98,8 @@ func (f *fake) AppendTrends(_ context.Context, columns []storage.TrendColumns) e
 			n++
 		}
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.writes = append(f.writes, n)
 	return nil
 }
@@ -230,10 +234,12 @@ func TestCache_spread(t *testing.T) {
 			time.Sleep(time.Hour)
 		}
 		time.Sleep(2 * time.Minute)
+		f.mu.Lock()
 		writes, sum := len(f.writes), 0
 		for _, n := range f.writes {
 			sum += n
 		}
+		f.mu.Unlock()
 		if sum == 0 || sum > items/2 {
 			t.Errorf("%d hours were written in %d writes two minutes after the turn of the hour, expected some and less than half of %d", sum, writes, items)
 		}
