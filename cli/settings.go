@@ -130,6 +130,7 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 	return server.Options{
 		Data: c.Data, HTTP: web, Token: token, Trapper: trapper, Autoregistration: c.Autoregistration, Relaxed: c.Storage.Durability == config.DurabilityRelaxed,
 		DiskSpaceBytes: c.Storage.DiskSpaceBytes, PageCacheBytes: c.Storage.PageCacheBytes, Version: Version, Logger: logger,
+		ScriptWorker: scriptWorker(),
 	}, nil
 }
 

@@ -123,6 +123,13 @@ func (s *Server) ExpireItems(ctx context.Context, now int64) (int, error) {
 	return len(ids), err
 }
 
+// collectedTypes are the item types that have a collector; an import says which items have none.
+func collectedTypes() []model.ItemType {
+	return []model.ItemType{
+		model.PassiveAgent, model.Trapper, model.Internal, model.ActiveAgent, model.Calculated, model.Dependent,
+	}
+}
+
 // importTemplates brings the templates that come with the product up to date.
 func importTemplates(ctx context.Context, db *confdb.DB, logger *slog.Logger) error {
 	files := templates.Files()
@@ -135,7 +142,7 @@ func importTemplates(ctx context.Context, db *confdb.DB, logger *slog.Logger) er
 		if err != nil {
 			return fmt.Errorf("read the built-in template: %w", err)
 		}
-		report, err := db.Import(ctx, name, text, confdb.ImportOptions{DeleteMissing: true})
+		report, err := db.Import(ctx, name, text, confdb.ImportOptions{DeleteMissing: true, Collected: collectedTypes()})
 		if err != nil {
 			return fmt.Errorf("import the built-in template %s: %w", name, err)
 		}

@@ -42,7 +42,7 @@ func ImportOffline(ctx context.Context, data string, files []File, logger *slog.
 	defer func() { err = errors.Join(err, c.Close()) }()
 	ids.catalog = c
 	for _, f := range files {
-		report, err := db.Import(ctx, f.Name, f.Source, confdb.ImportOptions{})
+		report, err := db.Import(ctx, f.Name, f.Source, confdb.ImportOptions{Collected: collectedTypes()})
 		if err != nil {
 			return reports, fmt.Errorf("import %s: %w", f.Name, err)
 		}

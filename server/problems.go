@@ -75,7 +75,7 @@ func (i importer) Import(ctx context.Context, content []byte, json bool) (any, e
 	if json {
 		name = "import.json"
 	}
-	report, err := i.db.Import(ctx, name, content, confdb.ImportOptions{})
+	report, err := i.db.Import(ctx, name, content, confdb.ImportOptions{Collected: collectedTypes()})
 	if err != nil {
 		return nil, err
 	}

@@ -422,7 +422,8 @@ func TestAccept(t *testing.T) {
 	check := func(c interface {
 		net.Conn
 		CloseWrite() error
-	}) {
+	},
+	) {
 		t.Helper()
 		_, err := c.Write([]byte("hello"))
 		got, err2 := io.ReadAll(io.LimitReader(c, 5))
