@@ -173,7 +173,9 @@ func TestTLS_registration(t *testing.T) {
 
 type registrarFunc func(AgentHello) bool
 
-func (f registrarFunc) Register(_ context.Context, hello AgentHello) (bool, error) { return f(hello), nil }
+func (f registrarFunc) Register(_ context.Context, hello AgentHello) (bool, error) {
+	return f(hello), nil
+}
 
 // A peer that goes silent in the handshake is cut off like any other.
 func TestTLS_silent(t *testing.T) {

@@ -56,13 +56,15 @@ type Checker struct {
 	mu sync.Mutex
 	// plain are the addresses of agents that do not read JSON, with the time until which that is believed.
 	plain map[string]time.Time
+	// old are the addresses of agents that have not got their new key yet.
+	old map[string]bool
 }
 
 const (
 	// plainFor is how long an agent is believed not to read JSON.
 	plainFor = time.Hour
-	// maxPlain bounds the agents that are remembered.
-	maxPlain = 200_000
+	// maxRemembered bounds the agents that are remembered for one reason.
+	maxRemembered = 200_000
 	// readBufferBytes holds a header and most answers.
 	readBufferBytes = 512
 	// maxBareBytes bounds an answer without a header.
@@ -79,7 +81,7 @@ func New(o Options) *Checker {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Checker{o: o, plain: make(map[string]time.Time)}
+	c := &Checker{o: o, plain: make(map[string]time.Time), old: make(map[string]bool)}
 	if o.Source.IsValid() {
 		c.dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(o.Source, 0))
 	}
@@ -169,7 +171,7 @@ func (c *Checker) isPlain(address string) bool {
 func (c *Checker) setPlain(address string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.plain) >= maxPlain {
+	if len(c.plain) >= maxRemembered {
 		clear(c.plain)
 	}
 	c.plain[address] = c.o.Now().Add(plainFor)
@@ -215,67 +217,6 @@ func told(ctx context.Context) time.Duration {
 		left -= grace
 	}
 	return left
-}
-
-// connect connects to an agent as the settings of its host say.
-func (c *Checker) connect(ctx context.Context, q Query) (net.Conn, error) {
-	nc, err := c.dialer.DialContext(ctx, "tcp", q.Address)
-	if err != nil {
-		return nil, err
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		err = nc.SetDeadline(deadline)
-	}
-	if err == nil {
-		nc, err = c.secure(ctx, nc, &q.TLS)
-	}
-	if err != nil {
-		return nil, errors.Join(err, nc.Close())
-	}
-	return nc, nil
-}
-
-// secure makes the handshake. It returns a connection to be closed in any case.
-func (c *Checker) secure(ctx context.Context, nc net.Conn, t *model.HostTLS) (net.Conn, error) {
-	switch t.Connect {
-	case 0, model.Unencrypted:
-		return nc, nil
-	case model.PSK:
-		p := tlspsk.Client(nc, &tlspsk.Config{Identity: t.Identity, Key: t.Key})
-		err := p.HandshakeContext(ctx)
-		if errors.Is(err, tlspsk.ErrHandshake) && t.OldUntil > c.o.Now().UnixNano() && len(t.OldKey) > 0 {
-			return c.secureOld(ctx, nc, t, err)
-		}
-		return p, err
-	case model.Certificate:
-		if c.o.Certificates == nil || c.o.Certificates.RootCAs == nil {
-			return nc, errors.New("this server has no certificate authority to check agents by")
-		}
-		conn := tls.Client(nc, verifying(c.o.Certificates, t))
-		return conn, conn.HandshakeContext(ctx)
-	}
-	return nc, fmt.Errorf("connections of kind %d are not known", t.Connect)
-}
-
-// secureOld tries the key that was replaced, for an agent that has not got the new one yet.
-func (c *Checker) secureOld(ctx context.Context, nc net.Conn, t *model.HostTLS, first error) (net.Conn, error) {
-	if err := nc.Close(); err != nil {
-		return nc, errors.Join(first, err)
-	}
-	again, err := c.dialer.DialContext(ctx, "tcp", nc.RemoteAddr().String())
-	if err != nil {
-		return nc, errors.Join(first, err)
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := again.SetDeadline(deadline); err != nil {
-			return again, err
-		}
-	}
-	p := tlspsk.Client(again, &tlspsk.Config{Identity: t.OldIdentity, Key: t.OldKey})
-	if p.HandshakeContext(ctx) != nil {
-		return p, first
-	}
-	return p, nil
 }
 
 // read reads an answer. It is valid until the next one.

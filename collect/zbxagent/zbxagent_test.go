@@ -229,6 +229,21 @@ func TestGet_psk(t *testing.T) {
 	if err := get(rotating); err != nil {
 		t.Errorf("an agent with the old key: %v", err)
 	}
+	c.mu.Lock()
+	if !c.old[a.address] {
+		t.Error("the agent's old key is not remembered")
+	}
+	c.mu.Unlock()
+	for range 2 {
+		if err := get(rotating); err != nil {
+			t.Errorf("an agent with the old key, again: %v", err)
+		}
+	}
+	turned := rotating
+	turned.Identity, turned.Key, turned.OldIdentity, turned.OldKey = rotating.OldIdentity, rotating.OldKey, rotating.Identity, rotating.Key
+	if err := get(turned); err != nil {
+		t.Errorf("an agent that got the new key: %v", err)
+	}
 	rotating.OldUntil = 1
 	if err := get(rotating); err == nil || !strings.Contains(err.Error(), "wrong key or identity") {
 		t.Errorf("a wrong key: %v", err)
