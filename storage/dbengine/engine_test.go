@@ -14,6 +14,7 @@ import (
 	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/storage"
+	"tidemark/storage/storagetest"
 )
 
 const testBase = int64(1_700_000_000_000_000_000)
@@ -242,6 +243,56 @@ func TestDB_prunes(t *testing.T) {
 	s := db.Stats()
 	if s.DiskBytes != used.DiskBytes-freed || s.From < now-int64(3*time.Hour) || s.From > now-int64(2*time.Hour) || s.Values > used.Values*6/10 {
 		t.Errorf("stats after pruning %+v", s)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDB_ranges reads parts of pages whose times are one step apart, and of others.
+func TestDB_ranges(t *testing.T) {
+	o := smallOptions()
+	db := openTest(t, vfs.NewMem(), o)
+	const n = 200
+	for item, step := range []int64{0, 10, 7, 1} {
+		if item == 0 {
+			continue
+		}
+		b := &model.Batch{}
+		for k := range int64(n) {
+			at := testBase + k*step
+			if item == 2 {
+				at += k * k // not linear
+			}
+			if item == 3 {
+				b.AppendFloat(model.ItemID(item), at, float64(k)/4)
+			} else {
+				b.AppendUint(model.ItemID(item), at, uint64(k*k))
+			}
+		}
+		if err := appendAll(db, b); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		all := storagetest.Collect(t, db, storagetest.All(model.ItemID(item)))
+		if len(all) != n {
+			t.Fatalf("item %d: %d values", item, len(all))
+		}
+		for from := int64(-3); from < 700; from += 13 {
+			for _, size := range []int64{0, 1, 9, 10, 64, 633, 5000} {
+				q := storagetest.All(model.ItemID(item))
+				q.Range = model.TimeRange{From: testBase + from, To: testBase + from + size}
+				var want []storagetest.Value
+				for _, v := range all {
+					if q.Range.Contains(v.At) {
+						want = append(want, v)
+					}
+				}
+				storagetest.Compare(t, storagetest.Collect(t, db, q), want)
+			}
+		}
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)

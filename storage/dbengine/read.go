@@ -9,6 +9,7 @@ import (
 
 	"tidemark/model"
 	"tidemark/storage"
+	"tidemark/storage/dbengine/page"
 )
 
 const (
@@ -222,18 +223,66 @@ func (r *reading) load(p *piece) (bool, error) {
 		return low < high, nil
 	}
 	if p.onDisk() {
-		if err := r.db.decodeInto(d, &p.ref); err != nil {
+		ok, err := r.loadPage(&p.ref)
+		if err != nil {
 			if _, damaged := errors.AsType[*storage.CorruptionError](err); damaged || errors.Is(err, errGone) {
 				r.db.damaged(err)
 				return false, nil
 			}
 			return false, err
 		}
-		return d.cut(r.r), nil
+		return ok, nil
 	}
 	d.at, d.bits = d.at[:0], d.bits[:0]
 	d.add(p.samples)
 	d.arena, d.valueType = append(d.arena[:0], p.arena...), p.valueType
+	return true, nil
+}
+
+// loadPage puts the values of a page on disk that lie in the range into r.page, and reports whether there are any. Times
+// that are one step apart, as most are, are not decoded but counted.
+func (r *reading) loadPage(ref *pageRef) (bool, error) {
+	p, err := r.db.readPage(ref)
+	if err != nil {
+		return false, err
+	}
+	d := &r.page
+	first, step, linear := page.LinearTimes(p.Times)
+	if !linear || step <= 0 || !p.Type.Numeric() || first != p.From || first+step*int64(p.Count-1) != p.To || uint64(p.To-p.From) > 1<<62 {
+		if err := d.decode(&p); err != nil {
+			return false, r.db.locate(ref.extent, err)
+		}
+		return d.cut(r.r), nil
+	}
+	low, high := 0, p.Count
+	if r.r.From > p.From {
+		low = int((r.r.From - p.From + step - 1) / step)
+	}
+	if r.r.To <= p.To {
+		high = int((r.r.To - p.From + step - 1) / step)
+	}
+	if low >= high {
+		return false, nil
+	}
+	d.valueType, d.arena = p.Type, d.arena[:0]
+	if p.Type == model.Float {
+		d.bits, err = page.DecodeFloats(d.bits[:0], p.Values, p.Count)
+	} else {
+		d.bits, err = page.DecodeUints(d.bits[:0], p.Values, p.Count)
+	}
+	if err != nil {
+		return false, r.db.locate(ref.extent, err)
+	}
+	if low > 0 { // the room in front is used again
+		copy(d.bits, d.bits[low:high])
+	}
+	d.bits = d.bits[:high-low]
+	d.at = slices.Grow(d.at[:0], high-low)[:high-low]
+	at := first + int64(low)*step
+	for i := range d.at {
+		d.at[i] = at
+		at += step
+	}
 	return true, nil
 }
 

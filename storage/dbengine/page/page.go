@@ -156,6 +156,17 @@ func DecodeTimes(dst []int64, b []byte, n int) ([]int64, error) {
 	return out, nil
 }
 
+// LinearTimes returns the first time and the step of a column of times that are all one step apart; ok is false if
+// they are not, or the column must be decoded to know.
+func LinearTimes(b []byte) (first, step int64, ok bool) {
+	if len(b) == 0 || b[0] != schemeLinear {
+		return 0, 0, false
+	}
+	f := fields{rest: b[1:]}
+	first, step = int64(f.signed()), int64(f.signed())
+	return first, step, !f.bad && len(f.rest) == 0
+}
+
 // AppendFloats appends the column of floats, given as their bits, to dst: at most 8 bytes each and one more. It panics
 // if there are more than MaxValues.
 func AppendFloats(dst []byte, bits []uint64) []byte { return appendFloats(dst, bits, false) }
