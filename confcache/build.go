@@ -184,7 +184,10 @@ func (h *hostBuilder) fault(object string, err error) {
 // of the host has after macros are expanded is left out.
 func (h *hostBuilder) item(c *model.ItemConfig) {
 	i := c.Item
-	var errs [8]error
+	var errs [9]error
+	if i.AllowedHosts != "" {
+		i.AllowedHosts, errs[8] = h.macros.expand(h.names.Replace(i.AllowedHosts))
+	}
 	i.Key, errs[0] = h.macros.expand(i.Key)
 	i.Delay, errs[1] = h.macros.expand(i.Delay)
 	i.Interval, errs[2] = interval(i.Delay)

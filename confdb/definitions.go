@@ -123,30 +123,43 @@ func (f *itemFields) item(i *model.ItemConfig) error {
 	if i.Tags, err = unpackTags(f.tags); err != nil {
 		return fmt.Errorf("item %s: tags: %w", f.key, err)
 	}
-	if i.Params, i.MasterKey, err = f.kindOf(); err != nil {
+	if err := f.extras(i); err != nil {
 		return fmt.Errorf("item %s: %w", f.key, err)
 	}
 	return nil
 }
 
-// kindOf returns what only calculated and dependent items have: the formula and the master item's key.
-func (f *itemFields) kindOf() (params, masterKey string, err error) {
-	if f.extra == "" || f.kind != model.Calculated && f.kind != model.Dependent {
-		return "", "", nil
+// extras fills in what only some kinds of items have: formula, master item, and from where and how values may be sent.
+func (f *itemFields) extras(i *model.ItemConfig) error {
+	if f.extra == "" {
+		return nil
+	}
+	switch f.kind {
+	case model.Calculated, model.Dependent, model.Trapper, model.HTTPAgent:
+	default:
+		return nil
 	}
 	var extra struct {
 		Params string `json:"params"`
 		Master struct {
 			Key string `json:"key"`
 		} `json:"master_item"`
+		AllowedHosts string `json:"allowed_hosts"`
+		AllowTraps   string `json:"allow_traps"`
 	}
 	if err := json.Unmarshal([]byte(f.extra), &extra); err != nil {
-		return "", "", fmt.Errorf("column extra: %w", err)
+		return fmt.Errorf("column extra: %w", err)
 	}
-	if f.kind == model.Calculated {
-		return extra.Params, "", nil
+	switch f.kind {
+	case model.Calculated:
+		i.Params = extra.Params
+	case model.Dependent:
+		i.MasterKey = extra.Master.Key
+	default:
+		i.AllowedHosts = extra.AllowedHosts
+		i.Trapping = f.kind == model.HTTPAgent && (extra.AllowTraps == "YES" || extra.AllowTraps == "1")
 	}
-	return "", extra.Master.Key, nil
+	return nil
 }
 
 func (f *definitions) readTriggers(ctx context.Context, tx *sql.Tx) error {

@@ -106,6 +106,10 @@ type Item struct {
 	Tags            []Tag
 	// Labels are what PromQL sees besides host and key: tags, discovery macros, labels of a declared item.
 	Labels Labels
+	// AllowedHosts is the list of peers from which a sender may deliver values, macros expanded: addresses, networks and names,
+	// separated by commas; empty allows all. Trapping is set for HTTP agent items that take values from senders too.
+	AllowedHosts string
+	Trapping     bool
 	// TemplateID is the template that the item was inherited from; zero for the host's own.
 	TemplateID TemplateID
 	// Params is what some types need besides the key: the formula of a calculated item, macros expanded.

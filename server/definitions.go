@@ -119,6 +119,7 @@ func (d trapperItems) ItemByID(id model.ItemID) (trapper.ItemRef, bool) {
 func itemRef(item *model.Item) trapper.ItemRef {
 	return trapper.ItemRef{
 		ID: item.ID, HostID: item.HostID, Kind: item.Kind, Type: item.Type, ValueType: item.ValueType, Enabled: item.Enabled,
+		Trapping: item.Trapping, AllowedHosts: item.AllowedHosts,
 	}
 }
 

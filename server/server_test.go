@@ -190,6 +190,24 @@ func TestServer(t *testing.T) {
 	}
 }
 
+// TestServer_allowedHosts refuses a sender that the item does not allow.
+func TestServer_allowedHosts(t *testing.T) {
+	r := run(t, t.TempDir())
+	allowed := strings.Replace(export, `"delay":"0"`, `"delay":"0","allowed_hosts":"192.0.2.7"`, 1)
+	answer, err := http.Post(r.http+"/api/import", "application/json", strings.NewReader(allowed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if got := r.send(`{"request":"sender data","data":[{"host":"web-1","key":"temperature","value":"1"}]}`); !strings.Contains(got, "processed: 0; failed: 1") {
+		t.Errorf("a sender from elsewhere is answered %s", got)
+	}
+	r.importExport()
+	if got := r.send(`{"request":"sender data","data":[{"host":"web-1","key":"temperature","value":"1"}]}`); !strings.Contains(got, "processed: 1; failed: 0") {
+		t.Errorf("after the list is gone the sender is answered %s", got)
+	}
+}
+
 // TestServer_registers lets an agent introduce itself.
 func TestServer_registers(t *testing.T) {
 	r := run(t, t.TempDir())
