@@ -159,8 +159,12 @@ func (d *DB) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	level := slog.LevelInfo
+	if len(done) > 0 && done[0].Source.Version == 1 {
+		level = slog.LevelDebug // a new database is nothing to tell
+	}
 	for _, m := range done {
-		d.log.Info("migrated the configuration database", "file", d.path, "version", m.Source.Version)
+		d.log.Log(ctx, level, "migrated the configuration database", "file", d.path, "version", m.Source.Version)
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ type File struct {
 // could be read; a folder in use is ErrInUse.
 func ImportOffline(ctx context.Context, data string, files []File, logger *slog.Logger) (reports []*confdb.Report, err error) {
 	fsys := vfs.OS{}
-	if err := fsys.MkdirAll(data); err != nil {
-		return nil, fmt.Errorf("create the data folder: %w", err)
+	if _, err := fsys.Stat(data); err != nil {
+		return nil, fmt.Errorf("the data folder %s: %w; check the name, or make the folder first if it is to be a new one", data, err)
 	}
 	lock, err := lockFolder(fsys, data)
 	if err != nil {
@@ -44,7 +44,7 @@ func ImportOffline(ctx context.Context, data string, files []File, logger *slog.
 	for _, f := range files {
 		report, err := db.Import(ctx, f.Name, f.Source, confdb.ImportOptions{Collected: collectedTypes()})
 		if err != nil {
-			return reports, fmt.Errorf("import %s: %w", f.Name, err)
+			return reports, err // names the file already
 		}
 		reports = append(reports, report)
 	}

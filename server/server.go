@@ -181,6 +181,10 @@ func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
 	if err != nil {
 		return fmt.Errorf("open the engine: %w", err)
 	}
+	if _, err := fsys.Stat(filepath.Join(s.o.Data, confdb.FileName)); err != nil && s.engine.MaxItemID() > 0 {
+		s.logger.Warn("the store holds values, but the configuration database is missing: an empty one is begun; to have hosts and triggers again stop the server and put the file back from a backup",
+			"file", filepath.Join(s.o.Data, confdb.FileName))
+	}
 	ids := &itemIDs{}
 	s.db, err = confdb.Open(ctx, s.o.Data, confdb.Options{IDs: ids, Logger: s.logger, Metrics: s.metrics})
 	if err != nil {
