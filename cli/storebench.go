@@ -33,7 +33,7 @@ func storeBenchCommand() *cobra.Command {
 				return usagef("cache: %w", err)
 			}
 			o.Duration = time.Duration(seconds * float64(time.Second))
-			remove := func() error { return nil }
+			var remove func() error
 			if o.Dir, remove, err = benchFolder(dir, keep); err != nil {
 				return err
 			}
