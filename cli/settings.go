@@ -111,9 +111,6 @@ func (s *settings) logger(w io.Writer) *slog.Logger {
 
 // serverOptions opens the listeners and turns the settings into those of the server.
 func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error) {
-	if c.Storage.Engine != config.EngineDB {
-		return server.Options{}, usagef("storage.engine %s is not available in this version; expected %s", c.Storage.Engine, config.EngineDB)
-	}
 	token, err := readToken(c)
 	if err != nil {
 		return server.Options{}, err
@@ -130,7 +127,7 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 	return server.Options{
 		Data: c.Data, HTTP: web, Token: token, Trapper: trapper, Autoregistration: c.Autoregistration, Relaxed: c.Storage.Durability == config.DurabilityRelaxed,
 		DiskSpaceBytes: c.Storage.DiskSpaceBytes, PageCacheBytes: c.Storage.PageCacheBytes, Version: Version, Logger: logger,
-		ScriptWorker: scriptWorker(),
+		ScriptWorker: scriptWorker(), DSN: c.Storage.DSN,
 	}, nil
 }
 

@@ -288,6 +288,13 @@ func (d *DB) Acknowledgements(ctx context.Context, id model.EventID) ([]Acknowle
 	return list, d.wrap("read acknowledgements", err)
 }
 
+// ResetEvaluated sets the LSN up to which triggers were evaluated, also to a lower one: the store's log was lost, put back from a
+// backup, or is another store's.
+func (d *DB) ResetEvaluated(ctx context.Context, lsn model.LSN) error {
+	_, err := d.sql.ExecContext(ctx, "UPDATE meta SET value = ? WHERE name = 'evaluated'", int64(lsn))
+	return d.wrap("reset the evaluated LSN", err)
+}
+
 // ForgetTriggers deletes the states of triggers that are gone and closes their open problems now, without a recovery
 // event. With nil it does so for all triggers that have a state or an open problem and do not exist, which is meant for the
 // start: a crash may have come between a deletion and this call.

@@ -12,7 +12,6 @@ import (
 	"tidemark/confdb"
 	"tidemark/model"
 	"tidemark/storage"
-	"tidemark/storage/dbengine"
 )
 
 // registrar makes hosts of agents that nobody configured.
@@ -49,7 +48,7 @@ func (r *registrar) Register(ctx context.Context, hello trapper.AgentHello) (boo
 type declarer struct {
 	definitions *definitions
 	engine      storage.Engine
-	classes     []dbengine.Class
+	classes     []retentionClass
 	db          *confdb.DB
 	// changed is told which host has new declared items, after they can be found.
 	changed func(ctx context.Context, host string)

@@ -5,7 +5,6 @@ import (
 
 	"tidemark/model"
 	"tidemark/storage"
-	"tidemark/storage/dbengine"
 )
 
 const day = 24 * time.Hour
@@ -18,8 +17,8 @@ const (
 
 // retentionClasses are the steps in which retention is kept: an item gets the first class that keeps its values and trends at
 // least as long as it asks. Retention by class costs nothing per value, where a time per item would need row deletes.
-func retentionClasses() []dbengine.Class {
-	return []dbengine.Class{
+func retentionClasses() []retentionClass {
+	return []retentionClass{
 		{History: day, Trends: 31 * day},
 		{History: day, Trends: 365 * day},
 		{History: 7 * day, Trends: 90 * day},
@@ -35,7 +34,7 @@ func retentionClasses() []dbengine.Class {
 }
 
 // classOf returns the index of the class for a retention.
-func classOf(classes []dbengine.Class, history, trends time.Duration) uint8 {
+func classOf(classes []retentionClass, history, trends time.Duration) uint8 {
 	enough := func(have, want time.Duration) bool { return have == 0 || have >= want }
 	for i, c := range classes {
 		if enough(c.History, history) && enough(c.Trends, trends) {
@@ -46,7 +45,7 @@ func classOf(classes []dbengine.Class, history, trends time.Duration) uint8 {
 }
 
 // definition is all that the engine is told of an item.
-func definition(classes []dbengine.Class, item *model.Item) storage.ItemDefinition {
+func definition(classes []retentionClass, item *model.Item) storage.ItemDefinition {
 	// Items of a host with one interval come in one tick and share their times.
 	group := uint64(item.HostID)<<20 | uint64(item.Interval/time.Second)&(1<<20-1)
 	return storage.ItemDefinition{

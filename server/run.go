@@ -56,6 +56,9 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error { return s.events.Run(running) })
 	g.Go(func() error { return keeper.Run(running) })
 	g.Go(func() error { return s.alerter.Run(running) })
+	if s.trends != nil {
+		g.Go(func() error { return s.trends.Run(running) })
+	}
 	g.Go(func() error { s.rates.sample(stopRates); return nil })
 	g.Go(func() error { return s.tellProblems(running) })
 	g.Go(func() error {

@@ -30,6 +30,7 @@ import (
 	"tidemark/query"
 	"tidemark/storage"
 	"tidemark/storage/dbengine"
+	"tidemark/trendcache"
 	"tidemark/trigger"
 	"tidemark/valuecache"
 )
@@ -47,6 +48,8 @@ type Options struct {
 	Autoregistration bool
 	// Relaxed answers senders before their values are synced; see docs/user/configuration.md.
 	Relaxed bool
+	// DSN, if not empty, is the connection string of a PostgreSQL database that keeps the values instead of the embedded engine.
+	DSN string
 	// DiskSpaceBytes bounds the store; 0 means 4 GiB or 10 % of the free space, whichever is less.
 	DiskSpaceBytes int64
 	// PageCacheBytes bounds the memory for sealed pages; 0 means 128 MiB.
@@ -74,8 +77,9 @@ type Server struct {
 	lock    io.Closer
 
 	catalog     *catalog.Catalog
-	engine      *dbengine.DB
-	classes     []dbengine.Class
+	engine      engine
+	trends      *trendcache.Cache // only for engines without tiers
+	classes     []retentionClass
 	db          *confdb.DB
 	cache       *confcache.Cache
 	definitions *definitions
@@ -163,34 +167,20 @@ func (s *Server) open(ctx context.Context) error {
 
 // openStores opens what is on disk: engine, configuration, catalog.
 func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
-	space, err := diskSpace(fsys, s.o.Data, s.o.DiskSpaceBytes)
-	if err != nil {
+	if err := s.openEngine(ctx, fsys); err != nil {
 		return err
 	}
-	durability := dbengine.Group
-	if s.o.Relaxed {
-		durability = dbengine.Relaxed
-	}
-	cacheBytes := s.o.PageCacheBytes
-	if cacheBytes == 0 {
-		cacheBytes = 128 << 20
-	}
-	s.engine, err = dbengine.Open(ctx, fsys, filepath.Join(s.o.Data, "engine"), dbengine.Options{
-		DiskSpaceBytes: space, PageCacheBytes: cacheBytes, Durability: durability, Classes: s.classes, Metrics: s.metrics, Logger: s.logger,
-	})
-	if err != nil {
-		return fmt.Errorf("open the engine: %w", err)
-	}
-	if _, err := fsys.Stat(filepath.Join(s.o.Data, confdb.FileName)); err != nil && s.engine.MaxItemID() > 0 {
+	if _, err := fsys.Stat(filepath.Join(s.o.Data, confdb.FileName)); err != nil && s.maxItemID() > 0 {
 		s.logger.Warn("the store holds values, but the configuration database is missing: an empty one is begun; to have hosts and triggers again stop the server and put the file back from a backup",
 			"file", filepath.Join(s.o.Data, confdb.FileName))
 	}
+	var err error
 	ids := &itemIDs{}
 	s.db, err = confdb.Open(ctx, s.o.Data, confdb.Options{IDs: ids, Logger: s.logger, Metrics: s.metrics})
 	if err != nil {
 		return fmt.Errorf("open the configuration: %w", err)
 	}
-	s.catalog, err = openCatalog(ctx, fsys, s.db, s.engine.MaxItemID(), catalog.Options{Logger: s.logger, Metrics: s.metrics}, s.o.Data)
+	s.catalog, err = openCatalog(ctx, fsys, s.db, s.maxItemID(), catalog.Options{Logger: s.logger, Metrics: s.metrics}, s.o.Data)
 	if err != nil {
 		return err
 	}
@@ -323,10 +313,14 @@ func (s *Server) openQueries(context.Context, vfs.FS) error {
 
 // syncer makes the history syncer over everything that is open.
 func (s *Server) syncer() *histsync.Syncer {
-	return histsync.New(histsync.Options{
+	options := histsync.Options{
 		Source: s.histcache, History: s.engine, Evaluator: s.evaluator, EndOfInput: histcache.ErrClosed,
 		Observers: []histsync.Observer{s.latest, observerFunc(s.hub.Publish), s.rates, s.polling}, Metrics: s.metrics, Logger: s.logger,
-	})
+	}
+	if s.trends != nil {
+		options.Trends = s.trends
+	}
+	return histsync.New(options)
 }
 
 // observerFunc lets a function be an observer.
@@ -377,6 +371,13 @@ func (e eventStore) Load(ctx context.Context) (event.Loaded, error) {
 	}
 	if l.Evaluated, err = e.db.Evaluated(ctx); err != nil {
 		return l, err
+	}
+	if last := e.engine.LastLSN(); l.Evaluated > last {
+		// The log was lost, put back from a backup, or is another store's: its positions mean nothing here.
+		if err = e.db.ResetEvaluated(ctx, last); err != nil {
+			return l, err
+		}
+		l.Evaluated = last
 	}
 	l.LastEventID, err = e.db.MaxEventID(ctx)
 	return l, err

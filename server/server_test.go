@@ -312,7 +312,7 @@ func TestOpen_lostCatalog(t *testing.T) {
 	}
 	defer s.Close()
 	id, err := s.catalog.NextItemID()
-	if stored := s.engine.MaxItemID(); err != nil || id <= stored || stored == 0 {
+	if stored := s.maxItemID(); err != nil || id <= stored || stored == 0 {
 		t.Errorf("id %d, %v; the store has values of %d", id, err, stored)
 	}
 }

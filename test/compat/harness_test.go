@@ -121,12 +121,20 @@ type server struct {
 	t                  *testing.T
 	dir, http, trapper string
 	trapperPort        int
+	// flags are further ones.
+	flags []string
 }
 
 // startServer starts a server with an empty data folder on free ports.
 func startServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{t: t, dir: t.TempDir(), http: freeAddress(t), trapper: freeAddress(t)}
+	return startServerWith(t, "--disk-space", "1GiB")
+}
+
+// startServerWith is startServer with other flags.
+func startServerWith(t *testing.T, flags ...string) *server {
+	t.Helper()
+	s := &server{t: t, dir: t.TempDir(), http: freeAddress(t), trapper: freeAddress(t), flags: flags}
 	_, port, _ := net.SplitHostPort(s.trapper)
 	s.trapperPort, _ = strconv.Atoi(port)
 	showLog(t, s.logFile())
@@ -149,8 +157,10 @@ func freeAddress(t *testing.T) string {
 // start starts the server, after kill again with the same data and ports, and waits until it is ready.
 func (s *server) start() {
 	s.t.Helper()
-	s.process = run(s.t, s.logFile(), binary, "server", "--data", filepath.Join(s.dir, "data"),
-		"--http", s.http, "--trapper", s.trapper, "--autoregistration", "--disk-space", "1GiB")
+	args := append([]string{
+		"server", "--data", filepath.Join(s.dir, "data"), "--http", s.http, "--trapper", s.trapper, "--autoregistration",
+	}, s.flags...)
+	s.process = run(s.t, s.logFile(), binary, args...)
 	s.until("the server is ready", func() bool {
 		resp, err := http.Get("http://" + s.http + "/-/ready")
 		if err != nil {

@@ -8,6 +8,7 @@ command -v zabbix_sender >/dev/null 2>&1 || missing="$missing zabbix-sender"
 [ -x /usr/sbin/zabbix_agentd ] || missing="$missing zabbix-agent"
 [ -x /usr/sbin/zabbix_agent2 ] || missing="$missing zabbix-agent2"
 command -v openssl >/dev/null 2>&1 || missing="$missing openssl"
+[ -x /usr/lib/postgresql/15/bin/psql ] || missing="$missing postgresql-15"
 [ -z "$missing" ] && exit 0
 
 if [ "$(id -u)" != 0 ]; then

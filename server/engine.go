@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"tidemark/internal/vfs"
+	"tidemark/model"
+	"tidemark/storage"
+	"tidemark/storage/dbengine"
+	"tidemark/storage/postgres"
+	"tidemark/trendcache"
+)
+
+// engine is what the server needs of a store; both engines have it all.
+type engine interface {
+	storage.Engine
+	storage.Definer
+	storage.Replayer
+	storage.Marker
+	storage.Statter
+}
+
+// retentionClass is how long values and trends are kept; zero is as long as there is room.
+type retentionClass struct{ History, Trends time.Duration }
+
+// spoolFolder is where values wait for PostgreSQL, in the data folder.
+const spoolFolder = "postgres-spool"
+
+// openEngine opens the store that the options name.
+func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
+	if s.o.DSN != "" {
+		return s.openPostgres(ctx, fsys)
+	}
+	space, err := diskSpace(fsys, s.o.Data, s.o.DiskSpaceBytes)
+	if err != nil {
+		return err
+	}
+	durability := dbengine.Group
+	if s.o.Relaxed {
+		durability = dbengine.Relaxed
+	}
+	cacheBytes := s.o.PageCacheBytes
+	if cacheBytes == 0 {
+		cacheBytes = 128 << 20
+	}
+	classes := make([]dbengine.Class, len(s.classes))
+	for i, c := range s.classes {
+		classes[i] = dbengine.Class(c)
+	}
+	db, err := dbengine.Open(ctx, fsys, filepath.Join(s.o.Data, "engine"), dbengine.Options{
+		DiskSpaceBytes: space, PageCacheBytes: cacheBytes, Durability: durability, Classes: classes, Metrics: s.metrics, Logger: s.logger,
+	})
+	if err != nil {
+		return fmt.Errorf("open the engine: %w", err)
+	}
+	s.engine = db
+	return nil
+}
+
+// openPostgres opens PostgreSQL as the store, with the trends cache that it needs.
+func (s *Server) openPostgres(ctx context.Context, fsys vfs.FS) error {
+	durability := postgres.Group
+	if s.o.Relaxed {
+		durability = postgres.Relaxed
+	}
+	classes := make([]postgres.Class, len(s.classes))
+	for i, c := range s.classes {
+		classes[i] = postgres.Class(c)
+	}
+	db, err := postgres.Open(ctx, s.o.DSN, postgres.Options{
+		FS: fsys, SpoolDir: filepath.Join(s.o.Data, spoolFolder), Durability: durability, Classes: classes, SizeBytes: s.o.DiskSpaceBytes,
+		Metrics: s.metrics, Logger: s.logger,
+	})
+	if err != nil {
+		return fmt.Errorf("open PostgreSQL: %w", err)
+	}
+	s.engine = db
+	s.trends = trendcache.New(trendcache.Options{Engine: db, Metrics: s.metrics, Logger: s.logger})
+	return nil
+}
+
+// maxItemID returns the highest item id that the store knows; zero when it keeps none.
+func (s *Server) maxItemID() model.ItemID {
+	if e, ok := s.engine.(interface{ MaxItemID() model.ItemID }); ok {
+		return e.MaxItemID()
+	}
+	return 0
+}

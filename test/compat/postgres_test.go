@@ -1,0 +1,108 @@
+package compat
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidemark/wire/zbx"
+)
+
+// postgresBinaries is where Debian's PostgreSQL 15 lies; install.sh sees to it.
+const postgresBinaries = "/usr/lib/postgresql/15/bin"
+
+// startPostgres starts a private cluster and returns the folder of its socket. The server refuses to run as root.
+func startPostgres(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "tmpg") // sockets need a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	account := &syscall.SysProcAttr{Setpgid: true}
+	if os.Geteuid() == 0 {
+		u, err := user.Lookup("postgres")
+		if err != nil {
+			t.Fatal(err)
+		}
+		uid, _ := strconv.Atoi(u.Uid)
+		gid, _ := strconv.Atoi(u.Gid)
+		account.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		if err := os.Chown(dir, uid, gid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	initdb := exec.Command(filepath.Join(postgresBinaries, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-E", "UTF8", "--locale=C", "--auth=trust", "-N")
+	initdb.SysProcAttr, initdb.Dir = account, dir
+	if out, err := initdb.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	server := exec.Command(filepath.Join(postgresBinaries, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir, "-p", "5432", "-clisten_addresses=")
+	server.SysProcAttr, server.Dir = account, dir
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Signal(syscall.SIGINT)
+		_ = server.Wait()
+	})
+	return dir
+}
+
+// TestPostgres keeps values in PostgreSQL: they are in Zabbix's tables, and a kill of the server loses none.
+func TestPostgres(t *testing.T) {
+	socket := startPostgres(t)
+	config := filepath.Join(t.TempDir(), "tidemark.yaml")
+	text := fmt.Sprintf("storage:\n  engine: postgres\n  dsn: \"host=%s port=5432 user=postgres dbname=postgres\"\n", socket)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startServerWith(t, "--config", config)
+	s.importHost("pg", item("TRAP", "float", "FLOAT", "0"), item("TRAP", "text", "TEXT", "0"))
+	from := time.Now().Unix() - 1000
+	rows := make([]string, 0, 1000)
+	for i := range 500 {
+		rows = append(rows, fmt.Sprintf(`{"host":"pg","key":"float","value":"%d.25","clock":%d,"ns":1}`, i, from+int64(i)),
+			fmt.Sprintf(`{"host":"pg","key":"text","value":"line %d","clock":%d,"ns":1}`, i, from+int64(i)))
+	}
+	answer := exchange(t, s, `{"request":"sender data","data":[`+strings.Join(rows, ",")+`]}`)
+	if !strings.Contains(answer, "processed: 1000; failed: 0") {
+		t.Fatalf("the sender is answered %s", answer)
+	}
+	s.restart()
+	if got := s.values("pg", "float"); len(got) != 500 || got[499].text != "499.25" {
+		t.Errorf("after a kill %d values, want 500", len(got))
+	}
+	s.until("PostgreSQL has the values", func() bool {
+		psql := exec.Command(filepath.Join(postgresBinaries, "psql"), "-h", socket, "-U", "postgres", "-Atc", "select (select count(*) from history), (select count(*) from history_text)")
+		out, err := psql.CombinedOutput()
+		return err == nil && strings.TrimSpace(string(out)) == "500|500"
+	})
+}
+
+// exchange sends one request in the agent protocol and returns the answer.
+func exchange(t *testing.T, s *server, body string) string {
+	t.Helper()
+	c, err := net.Dial("tcp", s.trapper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write(zbx.AppendFrame(nil, []byte(body))); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
