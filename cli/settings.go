@@ -2,6 +2,7 @@ package cli
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -115,6 +116,10 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 	if err != nil {
 		return server.Options{}, err
 	}
+	certificates, err := agentCertificates(c)
+	if err != nil {
+		return server.Options{}, err
+	}
 	web, err := listenHTTP(c)
 	if err != nil {
 		return server.Options{}, err
@@ -127,7 +132,7 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 	return server.Options{
 		Data: c.Data, HTTP: web, Token: token, Trapper: trapper, Autoregistration: c.Autoregistration, Relaxed: c.Storage.Durability == config.DurabilityRelaxed,
 		DiskSpaceBytes: c.Storage.DiskSpaceBytes, PageCacheBytes: c.Storage.PageCacheBytes, Version: Version, Logger: logger,
-		ScriptWorker: scriptWorker(), DSN: c.Storage.DSN,
+		ScriptWorker: scriptWorker(), DSN: c.Storage.DSN, Certificates: certificates,
 	}, nil
 }
 
@@ -163,6 +168,27 @@ func readToken(c *config.Config) (string, error) {
 		return "", usagef("http.token_file %s: expected a token of at least %d characters", c.HTTP.TokenFile, least)
 	}
 	return token, nil
+}
+
+// agentCertificates reads the files for connections with certificates from and to agents; nil when none are configured.
+func agentCertificates(c *config.Config) (*tls.Config, error) {
+	t := c.Trapper
+	if t.CertificateFile == "" {
+		return nil, nil
+	}
+	certificate, err := tls.LoadX509KeyPair(t.CertificateFile, t.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("trapper.tls: %w", err)
+	}
+	text, err := os.ReadFile(t.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("trapper.tls.ca_file: %w", err)
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(text) {
+		return nil, usagef("trapper.tls.ca_file %s: expected certificates in PEM", t.CAFile)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: authorities, MinVersion: tls.VersionTLS12}, nil
 }
 
 // loopback reports whether an address is reached from this machine only.

@@ -58,6 +58,9 @@ type HTTP struct {
 type Trapper struct {
 	// Listen is host:port.
 	Listen string
+	// CAFile, CertificateFile and KeyFile, all or none, are PEM files: the authorities that sign agents' certificates, and the server's
+	// own certificate with its key. Pre-shared keys need none of them.
+	CAFile, CertificateFile, KeyFile string
 }
 
 // The storage engines.
@@ -153,6 +156,9 @@ func (c *Config) Validate() error {
 			key = "http.tls.key_file"
 		}
 		wrong(key, "expected both http.tls.certificate_file and http.tls.key_file, or none")
+	}
+	if t := c.Trapper; t.CAFile+t.CertificateFile+t.KeyFile != "" && (t.CAFile == "" || t.CertificateFile == "" || t.KeyFile == "") {
+		wrong("trapper.tls.ca_file", "expected all of trapper.tls.ca_file, trapper.tls.certificate_file and trapper.tls.key_file, or none")
 	}
 	if c.Storage.Engine == EnginePostgres && c.Storage.DSN == "" {
 		wrong("storage.engine", "engine postgres: expected storage.dsn, such as postgres://user@host/database")

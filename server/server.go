@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,9 @@ type Options struct {
 	// Token, if not empty, is asked of every request but health; without one whoever reaches the listener is administrator, so it
 	// must be a loopback one.
 	Token string
+	// Certificates, if not nil, holds the server's own certificate for agents and, as RootCAs, the authorities that sign theirs; nil takes
+	// and makes connections in the clear and with pre-shared keys only.
+	Certificates *tls.Config
 	// Autoregistration makes a host of each unknown agent that asks for its list.
 	Autoregistration bool
 	// Relaxed answers senders before their values are synced; see docs/user/configuration.md.
@@ -280,7 +284,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	}
 	s.preproc = preproc.New(stage)
 	var err error
-	if s.agents, err = openAgentAccess(ctx, s.db, nil, s.logger); err != nil {
+	if s.agents, err = openAgentAccess(ctx, s.db, s.o.Certificates, s.logger); err != nil {
 		return err
 	}
 	options := trapper.Options{
