@@ -38,6 +38,8 @@ type Options struct {
 	BufferBytes int64
 	// BufferSync makes every value durable before it is sent, at one fdatasync per tick.
 	BufferSync bool
+	// Mongo watches MongoDB traffic; its zero value watches none.
+	Mongo Mongo
 	// Metadata is what auto-registration sees besides the host name, at most 2,034 bytes.
 	Metadata string
 	// Version is the value of agent.version.
@@ -182,6 +184,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	others.Go(func() { newRefresher(a).run(ctx) })
 	for range slowWorkers {
 		others.Go(func() { a.work(ctx) })
+	}
+	if a.options.Mongo.Interface != "" {
+		others.Go(func() { a.watchMongo(ctx) })
 	}
 	newCollector(a).run(ctx)
 	cancel()

@@ -27,6 +27,7 @@ type settings struct {
 	autoregistration          bool
 	agentServer, agentHost    string
 	agentInterval             time.Duration
+	mongo                     string
 	verbose                   bool
 	flags                     *pflag.FlagSet
 }
@@ -51,6 +52,7 @@ func (s *settings) addCommon(f *pflag.FlagSet) {
 // addAgent adds the flags of the agent.
 func (s *settings) addAgent(f *pflag.FlagSet) {
 	f.StringVar(&s.agentHost, "host", "", "name of this machine at the server (default: its host name)")
+	f.StringVar(&s.mongo, "mongo", "", "watch MongoDB traffic on this network device, such as eth0, lo or any (needs root or CAP_NET_RAW)")
 	f.DurationVar(&s.agentInterval, "interval", 0, "time between two measurements (default 1s)")
 }
 
@@ -73,6 +75,7 @@ func (s *settings) load() (*config.Config, error) {
 		{"trapper", &c.Trapper.Listen, s.trapper},
 		{"server", &c.Agent.Server, s.agentServer},
 		{"host", &c.Agent.Host, s.agentHost},
+		{"mongo", &c.Agent.MongoInterface, s.mongo},
 	}
 	for _, t := range texts {
 		if s.flags.Changed(t.flag) {
@@ -230,6 +233,7 @@ func listen(address, what string) (net.Listener, error) {
 func agentOptions(c *config.Config, logger *slog.Logger) agent.Options {
 	return agent.Options{
 		Server: c.Agent.Server, Host: c.Agent.Host, Interval: c.Agent.Interval, BufferBytes: c.Agent.BufferBytes, Version: Version, Logger: logger,
+		Mongo: agent.Mongo{Interface: c.Agent.MongoInterface, Ports: c.Agent.MongoPorts},
 	}
 }
 

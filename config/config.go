@@ -103,6 +103,10 @@ type Agent struct {
 	Interval time.Duration
 	// BufferBytes bounds what waits on disk while the server is away.
 	BufferBytes int64
+	// MongoInterface is the network device on which MongoDB traffic is watched; empty watches none. MongoPorts are the servers' ports; none
+	// means 27017.
+	MongoInterface string
+	MongoPorts     []uint16
 }
 
 // Default returns the settings of a process without a file.

@@ -57,12 +57,27 @@ var fields = []field{
 		atLeast(MinPageCacheBytes, false)),
 	setting("agent.server", parseText, func(c *Config) *string { return &c.Agent.Server }, checkAddress),
 	setting("agent.host", parseText, func(c *Config) *string { return &c.Agent.Host }, anything),
+	setting("agent.mongo.interface", parseText, func(c *Config) *string { return &c.Agent.MongoInterface }, anything),
+	setting("agent.mongo.ports", parsePorts, func(c *Config) *[]uint16 { return &c.Agent.MongoPorts }, anything),
 	setting("agent.interval", ParseDuration, func(c *Config) *time.Duration { return &c.Agent.Interval }, checkInterval),
 	setting("agent.buffer", ParseSize, func(c *Config) *int64 { return &c.Agent.BufferBytes },
 		atLeast(MinAgentBufferBytes, false)),
 }
 
 func parseText(text string) (string, error) { return text, nil }
+
+// parsePorts reads one or several port numbers with commas between them.
+func parsePorts(text string) ([]uint16, error) {
+	var ports []uint16
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.ParseUint(strings.TrimSpace(part), 10, 16)
+		if err != nil || n == 0 {
+			return nil, fmt.Errorf("found %q; expected port numbers from 1 to 65535 with commas between them, such as 27017,27018", text)
+		}
+		ports = append(ports, uint16(n))
+	}
+	return ports, nil
+}
 
 func parseDurability(text string) (Durability, error) { return Durability(text), nil }
 
