@@ -260,17 +260,17 @@ func TestFlapping_overARestartAndStillAProblem(t *testing.T) {
 		id = w.problem(7, model.High, "flap")
 		p.tell(id)
 		after(11 * time.Minute)
-		before := len(w.sent)
+		before := len(w.messages())
 		if before > 3 {
-			t.Errorf("%d messages, want at most 3: %v", before, w.sent)
+			t.Errorf("%d messages, want at most 3: %v", before, w.messages())
 		}
 		after(time.Hour)
-		if len(w.sent) != before+1 {
-			t.Errorf("%d messages in an hour of a problem that stays, want the next step", len(w.sent)-before)
+		if len(w.messages()) != before+1 {
+			t.Errorf("%d messages in an hour of a problem that stays, want the next step", len(w.messages())-before)
 		}
 		p.tell(w.recovery(id))
 		after(time.Second)
-		if last := w.sent[len(w.sent)-1]; !strings.HasPrefix(last.subject, "R") {
+		if last := w.messages()[len(w.messages())-1]; !strings.HasPrefix(last.subject, "R") {
 			t.Errorf("last message %+v, want the recovery", last)
 		}
 		p.stop()
@@ -331,8 +331,8 @@ func TestStoreFails_nothingIsSentTwice(t *testing.T) {
 			w.mu.Unlock()
 			after(5 * time.Second)
 		}
-		if len(w.sent) != 6 {
-			t.Errorf("%d messages, want 6", len(w.sent))
+		if len(w.messages()) != 6 {
+			t.Errorf("%d messages, want 6", len(w.messages()))
 		}
 		if err := p.alive(); err != nil {
 			t.Errorf("alive: %v", err)

@@ -206,6 +206,13 @@ func (w *world) Macros(_ context.Context, e *model.Event) func(string) string {
 	}
 }
 
+// messages returns what was sent so far.
+func (w *world) messages() []sentMessage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.sent)
+}
+
 // receiver is a sender that puts messages into the world.
 type receiver struct{ w *world }
 

@@ -51,7 +51,7 @@ func TestGrouping_thousandProblems(t *testing.T) {
 		after(5 * time.Minute)
 		text := map[string]string{}
 		count := map[string]int{}
-		for _, m := range w.sent {
+		for _, m := range w.messages() {
 			count[m.to]++
 			text[m.to] += m.subject + "\n" + m.body + "\n"
 			if len(m.body) > webhookBytes && m.to == "room" {
@@ -68,12 +68,12 @@ func TestGrouping_thousandProblems(t *testing.T) {
 				}
 			}
 		}
-		before := len(w.sent)
+		before := len(w.messages())
 		for _, id := range ids {
 			p.tell(w.recovery(id))
 		}
 		after(5 * time.Minute)
-		if n := len(w.sent) - before; n == 0 || n > 10 {
+		if n := len(w.messages()) - before; n == 0 || n > 10 {
 			t.Errorf("%d messages for the recoveries to two addresses", n)
 		}
 		for _, a := range w.alerts {
@@ -102,7 +102,7 @@ func TestGrouping_oneAlertKeepsItsText(t *testing.T) {
 		expectLines(t, w.lines(from),
 			"10 room average: Db1: disk", "10 team@example.com average: Db1: disk",
 			"70 room 1 problem, 1 high; 1 resolved", "70 team@example.com 1 problem, 1 high; 1 resolved")
-		for _, m := range w.sent {
+		for _, m := range w.messages() {
 			switch {
 			case m.to == "room":
 			case m.id == "tidemark-problem-1" && m.thread == m.id:

@@ -96,7 +96,7 @@ func TestKill_atEveryCall(t *testing.T) {
 
 func messagesOf(w *world) []string {
 	var list []string
-	for _, m := range w.sent {
+	for _, m := range w.messages() {
 		list = append(list, m.to+" "+m.subject)
 	}
 	slices.Sort(list)
@@ -126,8 +126,8 @@ func TestOverflow_readsTheStore(t *testing.T) {
 		}
 		p.mu.Unlock()
 		after(time.Minute)
-		if len(w.sent) != (count+999)/1000 {
-			t.Errorf("%d messages, want %d", len(w.sent), (count+999)/1000)
+		if len(w.messages()) != (count+999)/1000 {
+			t.Errorf("%d messages, want %d", len(w.messages()), (count+999)/1000)
 		}
 		if p.lastEvent != count {
 			t.Errorf("looked at events up to %d, want %d", p.lastEvent, count)

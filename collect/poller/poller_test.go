@@ -79,9 +79,10 @@ func (c *checker) Check(ctx context.Context, tasks []*Task, results []Result) {
 	}
 	c.calls = append(c.calls, made)
 	c.mu.Unlock()
-	select {
-	case <-ctx.Done():
-	case <-time.After(took):
+	if took > 0 {
+		wait, cancel := context.WithTimeout(ctx, took)
+		<-wait.Done()
+		cancel()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,10 +17,11 @@ import (
 // TestDB_trendcache keeps hours through the trends cache, with late values and a restart, and compares them with those that the plain
 // engine makes of the same values.
 func TestDB_trendcache(t *testing.T) {
-	now := storagetest.Base
+	var clock atomic.Int64
+	clock.Store(storagetest.Base)
 	dsn := shared.database(t)
 	o := testOptions(t, Partitions, t.TempDir())
-	o.Now, o.Classes = func() int64 { return now }, nil
+	o.Now, o.Classes = clock.Load, nil
 	db := open(t, dsn, o)
 	plain := memory.New(memory.Options{})
 	cache := trendcache.New(trendcache.Options{Engine: db, Now: o.Now})
@@ -29,7 +31,7 @@ func TestDB_trendcache(t *testing.T) {
 		for range 12 {
 			b, same := &model.Batch{}, &model.Batch{}
 			for item := model.ItemID(1); item <= 6; item++ {
-				at := now
+				at := clock.Load()
 				if r.IntN(6) == 0 {
 					at -= r.Int64N(3 * storage.Hour)
 				}
@@ -46,7 +48,7 @@ func TestDB_trendcache(t *testing.T) {
 			if _, err := plain.Append(ctx, same); err != nil {
 				t.Fatal(err)
 			}
-			now += int64(5 * time.Minute)
+			clock.Add(int64(5 * time.Minute))
 		}
 		if hour == 4 { // the process ends without having written the last hour
 			if err := db.Close(); err != nil {
@@ -58,13 +60,13 @@ func TestDB_trendcache(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		now += int64(2 * time.Minute)
+		clock.Add(int64(2 * time.Minute))
 		if hour != 3 {
 			if err := cache.Flush(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
-		now -= int64(2 * time.Minute)
+		clock.Add(-int64(2 * time.Minute))
 	}
 	if text, err := shared.exec(dsn, "SELECT count(*) FROM trends_c0; SELECT count(*) FROM trends_uint_c0"); err != nil || len(text) < 4 {
 		t.Errorf("stored hours: %q, %v", text, err)
