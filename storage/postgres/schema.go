@@ -45,6 +45,9 @@ func (db *DB) connect(ctx context.Context) error {
 	}
 	setTimeouts(config.ConnConfig.RuntimeParams, db.o.QueryTimeout, "tidemark reader")
 	config.MaxConns = int32(db.o.Connections)
+	// A database that was restarted a moment ago leaves dead connections behind, however short they were idle: a read must not
+	// find that out. The round trip is small beside a read of many items.
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return true }
 	if db.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil {
 		return err
 	}
