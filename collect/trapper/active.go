@@ -19,27 +19,26 @@ const extensionVersion = 1
 // checkTimeout is what agents from 7.0 are told; it is Zabbix's default for agent items.
 const checkTimeout = "3s"
 
-// activeChecks answers an agent that asks for its list. delivered remembers, once the answer is sent, which list the
-// agent has.
-func (s *Server) activeChecks(ctx context.Context, c *conn, w *worker, r *zbx.Request) (delivered func()) {
+// activeChecks answers an agent that asks for its list.
+func (s *Server) activeChecks(ctx context.Context, c *conn, w *worker, r *zbx.Request) {
 	if len(r.Session) != 0 && len(r.Session) != sessionTokenBytes {
 		s.refuse(c, badSession, "a session token has the wrong length", "host", clip(r.Host), "length", len(r.Session))
 		w.answer = zbx.AppendFailed(w.answer, "invalid session token: expected 32 characters")
-		return nil
+		return
 	}
 	host, ok := s.agentHost(ctx, c, r)
 	if ok && !s.allows(host.ID, c) {
 		w.answer = zbx.AppendFailed(w.answer, s.kindRefused(c, r.Host))
-		return nil
+		return
 	}
 	if !ok {
 		w.answer = zbx.AppendFailed(w.answer, "host ["+clip(r.Host)+"] not found")
-		return nil
+		return
 	}
 	if !host.Enabled {
 		s.refuse(c, unknownAgent, "an agent of a host that is not monitored asks for its list", "host", clip(r.Host))
 		w.answer = zbx.AppendFailed(w.answer, "host \""+clip(r.Host)+"\" not monitored")
-		return nil
+		return
 	}
 	now := s.o.Now()
 	s.seen(host, now)
@@ -51,7 +50,7 @@ func (s *Server) activeChecks(ctx context.Context, c *conn, w *worker, r *zbx.Re
 	}
 	if withSession && revision != 0 && r.ConfigRevision == revision && s.sessions.revision(host.ID, r.Session) == revision {
 		w.answer = a.Unchanged(w.answer)
-		return nil
+		return
 	}
 	w.answer = a.Begin(w.answer)
 	for _, item := range items {
@@ -59,12 +58,11 @@ func (s *Server) activeChecks(ctx context.Context, c *conn, w *worker, r *zbx.Re
 		w.answer = a.Add(w.answer, &check)
 	}
 	w.answer = a.End(w.answer)
-	if !withSession {
-		return nil
+	if withSession {
+		// Remembered before the answer is sent, because the next request may come at once. Should the answer get lost, the agent still names
+		// its older revision and gets the list again.
+		s.sessions.setRevision(host.ID, r.Session, revision, now)
 	}
-	// The body of the request may be gone when the answer has been sent.
-	token := []byte(string(r.Session))
-	return func() { s.sessions.setRevision(host.ID, token, revision, now) }
 }
 
 func (s *Server) check(item *model.Item) zbx.Check {

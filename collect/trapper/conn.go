@@ -83,7 +83,7 @@ func (s *Server) handle(ctx context.Context, c *conn) {
 	}
 	s.meters.received.Add(len(body))
 	w.answer = w.answer[:0]
-	delivered := s.serve(ctx, c, w, body)
+	s.serve(ctx, c, w, body)
 	s.giveBack(c)
 	if len(w.answer) == 0 {
 		return
@@ -92,9 +92,6 @@ func (s *Server) handle(ctx context.Context, c *conn) {
 	if err != nil {
 		s.refuse(c, answerFailed, "the answer did not reach the peer", "error", err)
 		return
-	}
-	if delivered != nil {
-		delivered()
 	}
 	linger(c)
 }
@@ -245,23 +242,22 @@ func linger(c *conn) {
 	_, _ = io.CopyN(io.Discard, c, lingerBytes)
 }
 
-// serve answers one request into w.answer; an empty answer closes the connection without a word. delivered, if not
-// nil, is called when the answer has been sent.
-func (s *Server) serve(ctx context.Context, c *conn, w *worker, body []byte) (delivered func()) {
+// serve answers one request into w.answer; an empty answer closes the connection without a word.
+func (s *Server) serve(ctx context.Context, c *conn, w *worker, body []byte) {
 	if len(body) == 0 {
 		s.refuse(c, badForm, "the request is empty")
-		return nil
+		return
 	}
 	if t := zbx.DecodeText(body); t.Form != zbx.NoText {
 		s.meters.requests["text"].Inc()
 		s.text(ctx, c, w, t)
-		return nil
+		return
 	}
 	r, err := zbx.DecodeRequest(body)
 	if err != nil {
 		s.refuse(c, badSyntax, "the request cannot be read", "error", err)
 		w.answer = zbx.AppendFailed(w.answer, "cannot read the request: "+err.Error())
-		return nil
+		return
 	}
 	if counter := s.meters.requests[string(r.Name)]; counter != nil {
 		counter.Inc()
@@ -272,14 +268,13 @@ func (s *Server) serve(ctx context.Context, c *conn, w *worker, body []byte) (de
 	case zbx.SenderData, zbx.AgentData:
 		s.data(ctx, c, w, &r)
 	case zbx.ActiveChecks:
-		return s.activeChecks(ctx, c, w, &r)
+		s.activeChecks(ctx, c, w, &r)
 	case zbx.Heartbeat:
 		s.heartbeat(c, &r)
 	default:
 		s.refuse(c, unknownRequest, "the request is none that this server answers", "request", clip(r.Name))
 		w.answer = zbx.AppendFailed(w.answer, "unsupported request '"+clip(r.Name)+"'")
 	}
-	return nil
 }
 
 // clip makes a foreign name short enough for logs and answers.
