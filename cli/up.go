@@ -37,14 +37,8 @@ func runUp(c *cobra.Command, s *settings) error {
 	}
 	logger := s.logger(c.ErrOrStderr())
 	first := emptyFolder(conf.Data)
-	options, err := serverOptions(conf, logger)
+	srv, options, err := openServer(c, conf, logger)
 	if err != nil {
-		return err
-	}
-	srv, err := server.Open(c.Context(), options)
-	if err != nil {
-		_ = options.HTTP.Close()
-		_ = options.Trapper.Close()
 		return err
 	}
 	conf.Agent.Server = options.Trapper.Addr().String()
@@ -52,11 +46,11 @@ func runUp(c *cobra.Command, s *settings) error {
 	if err != nil {
 		return errors.Join(err, srv.Close())
 	}
+	remark := ""
 	if first {
-		fmt.Fprintf(c.OutOrStdout(), "Tidemark is at %s (new data folder %s); agents and senders: %s\n", pageURL(conf, options.HTTP), conf.Data, options.Trapper.Addr())
-	} else {
-		fmt.Fprintf(c.OutOrStdout(), "Tidemark is at %s; agents and senders: %s\n", pageURL(conf, options.HTTP), options.Trapper.Addr())
+		remark = fmt.Sprintf(" (new data folder %s)", conf.Data)
 	}
+	sayAddresses(c, conf, options, remark)
 	return runBoth(c.Context(), srv, local)
 }
 

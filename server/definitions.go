@@ -172,12 +172,7 @@ func (n *namedItems) itemOf(host, key string) (*model.Item, bool) {
 	if !ok {
 		return nil, false
 	}
-	return n.ItemOfHost(h.ID, key)
-}
-
-// ItemOfHost is definitions.ItemByKey, which namedItems hides.
-func (n *namedItems) ItemOfHost(host model.HostID, key string) (*model.Item, bool) {
-	return n.definitions.ItemByKey(host, key)
+	return n.definitions.ItemByKey(h.ID, key)
 }
 
 // eventObjects is what the event log asks for names, tags and severities.
