@@ -42,7 +42,10 @@ type Route struct {
 	// Pattern is a path in the form of http.ServeMux, without method: "/api/hosts/{id}".
 	Pattern    string
 	Permission Permission
-	Handler    http.Handler
+	// PerHost says that the handler shows and changes only what belongs to hosts that its caller may see. Without it the route answers only
+	// callers who see all hosts, so that a forgotten line closes a door and opens none.
+	PerHost bool
+	Handler http.Handler
 	// Streaming routes send as long as the caller listens: no time limit, no compression, not counted as in flight.
 	Streaming bool
 	// MaxBodyBytes bounds the request body; zero means 1 MiB.

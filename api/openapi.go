@@ -40,7 +40,7 @@ var pathParam = regexp.MustCompile(`\{([a-zA-Z_]+)\}`)
 // SpecRoute returns the route /api/openapi.json that describes routes, itself included.
 func SpecRoute(version string, routes []Route) Route {
 	spec := Route{
-		Method: http.MethodGet, Pattern: "/api/openapi.json", Permission: View,
+		Method: http.MethodGet, Pattern: "/api/openapi.json", Permission: View, PerHost: true,
 		Doc: &Doc{Summary: "This description, as OpenAPI 3.1.", Answer: map[string]any{}},
 	}
 	document := Spec(version, append(append([]Route(nil), routes...), spec))

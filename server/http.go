@@ -21,6 +21,17 @@ import (
 
 // handler puts the interfaces and the page behind one guard.
 func (s *Server) handler() (http.Handler, error) {
+	options := api.Options{Logger: s.logger, Metrics: s.metrics, Guard: api.Guard{AnyHost: s.o.Token != ""}}
+	handler := api.NewHandler(s.routes(), web.Handler(), options)
+	if s.o.Token != "" {
+		handler = tokenGuard(s.o.Token, handler)
+	}
+	return handler, nil
+}
+
+// routes is the table of everything that is served but the page. Who may call what is kept in testdata/routes.txt too, which a test
+// compares.
+func (s *Server) routes() []api.Route {
 	shown := problems{log: s.events, db: s.db, names: s.names, evaluated: s.evaluator}
 	restAPI := rest.New(rest.Options{
 		Configuration: func() rest.Configuration { return s.cache.Snapshot() },
@@ -36,13 +47,7 @@ func (s *Server) handler() (http.Handler, error) {
 	routes := append(restAPI.Routes(), promAPI.Routes()...)
 	routes = append(routes, s.ownRoutes()...)
 	routes = append(routes, s.agents.routes()...)
-	routes = append(routes, api.SpecRoute(s.o.Version, routes))
-	options := api.Options{Logger: s.logger, Metrics: s.metrics, Guard: api.Guard{AnyHost: s.o.Token != ""}}
-	handler := api.NewHandler(routes, web.Handler(), options)
-	if s.o.Token != "" {
-		handler = tokenGuard(s.o.Token, handler)
-	}
-	return handler, nil
+	return append(routes, api.SpecRoute(s.o.Version, routes))
 }
 
 // profileTime bounds a profile that is taken over a time.

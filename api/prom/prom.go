@@ -75,10 +75,10 @@ func (a *API) Routes() []api.Route {
 	var routes []api.Route
 	add := func(pattern, summary string, post bool, handler http.HandlerFunc, params ...api.Param) {
 		doc := &api.Doc{Summary: summary, Params: params, Answer: map[string]any{}}
-		routes = append(routes, api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, Handler: handler, Doc: doc})
+		routes = append(routes, api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, PerHost: true, Handler: handler, Doc: doc})
 		if post {
 			routes = append(routes, api.Route{
-				Method: http.MethodPost, Pattern: pattern, Permission: api.View, Handler: handler,
+				Method: http.MethodPost, Pattern: pattern, Permission: api.View, PerHost: true, Handler: handler,
 				Doc: &api.Doc{Summary: summary, Answer: map[string]any{}, BodyTypes: []string{"application/x-www-form-urlencoded"}},
 			})
 		}

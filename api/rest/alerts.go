@@ -91,7 +91,7 @@ func (a *API) alertRoutes() []api.Route {
 	yamlOrJSON := []string{"application/yaml", "application/json"}
 	return []api.Route{
 		{
-			Method: http.MethodGet, Pattern: "/api/alerts", Permission: api.View, Handler: api.JSON(a.listAlerts), Doc: &api.Doc{
+			Method: http.MethodGet, Pattern: "/api/alerts", Permission: api.View, PerHost: true, Handler: api.JSON(a.listAlerts), Doc: &api.Doc{
 				Summary: "Messages to receivers and their state, the newest first.", Answer: AlertList{}, Params: []api.Param{
 					{Name: "problem", Type: "string", About: "Id of the problem whose messages are listed."},
 					{Name: "state", Type: "string", About: "waiting, sent, failed, with commas between."},
@@ -126,7 +126,7 @@ func (a *API) alertRoutes() []api.Route {
 			Doc: &api.Doc{Summary: "Sends a test message at once and answers with what came of it.", BodyTypes: []string{"application/json"}, Answer: AlertTestAnswer{}},
 		},
 		{
-			Method: http.MethodPost, Pattern: "/api/problems/{id}/acknowledge", Permission: api.Operate, Handler: api.JSON(a.acknowledge), Doc: &api.Doc{
+			Method: http.MethodPost, Pattern: "/api/problems/{id}/acknowledge", Permission: api.Operate, PerHost: true, Handler: api.JSON(a.acknowledge), Doc: &api.Doc{
 				Summary: "Marks a problem as seen, with a message.", BodyTypes: []string{"application/json"}, Answer: map[string]any{},
 				Params: []api.Param{{Name: "id", Type: "string", About: "The id of the problem's event, decimal.", Required: true}},
 			},

@@ -149,7 +149,7 @@ var (
 // Routes returns the route table.
 func (a *API) Routes() []api.Route {
 	view := func(pattern string, fn func(*http.Request) (any, error), doc api.Doc) api.Route {
-		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, Handler: api.JSON(fn), Doc: &doc}
+		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, PerHost: true, Handler: api.JSON(fn), Doc: &doc}
 	}
 	id := api.Param{Name: "id", Type: "string", About: "The id, decimal.", Required: true}
 	host := api.Param{Name: "host", Type: "string", About: "Id of the only host to list."}
@@ -197,7 +197,7 @@ func (a *API) Routes() []api.Route {
 			Params: []api.Param{{Name: "q", Type: "string", About: "The text, 1 to 200 bytes.", Required: true}, {Name: "limit", Type: "integer", About: "1 to 100; 20 if not given."}},
 		}),
 		{
-			Method: http.MethodGet, Pattern: "/api/live", Permission: api.View, Streaming: true, Handler: http.HandlerFunc(a.serveLive),
+			Method: http.MethodGet, Pattern: "/api/live", Permission: api.View, PerHost: true, Streaming: true, Handler: http.HandlerFunc(a.serveLive),
 			Doc: &api.Doc{
 				Summary:    "Server-sent events: values, problems, overview.",
 				AnswerType: "text/event-stream",
