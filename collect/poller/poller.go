@@ -147,6 +147,8 @@ func New(o Options) *Poller {
 		o: o, byType: make(map[model.ItemType]*kind), hosts: make(map[model.HostID]*host),
 		items: make(map[model.ItemID]*check), delays: make(map[string]*schedule.Schedule),
 	}
+	// Not when Run begins: what came due between would wait for a whole turn.
+	p.wheel.start(time.Now().UnixNano())
 	p.out = newOutput(o.Sink, o.Log, o.Metrics)
 	for i := range o.Kinds {
 		k := p.newKind(i)
@@ -293,7 +295,6 @@ func (p *Poller) Run(ctx context.Context) error {
 	defer land()
 	p.mu.Lock()
 	p.running, p.ctx = true, flying
-	p.wheel.start(time.Now().UnixNano())
 	p.mu.Unlock()
 
 	flushed := make(chan struct{})

@@ -445,6 +445,35 @@ func TestPoller_sinkFails(t *testing.T) {
 	})
 }
 
+// What comes due between Apply and Run does not wait for a turn of the wheel.
+func TestPoller_dueBeforeRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, taken := &checker{}, &sink{}
+		p := New(Options{Sink: taken, Kinds: []Kind{{Name: "agent", Types: []model.ItemType{model.PassiveAgent}, Checker: c}}})
+		var tasks []Task
+		for id := range model.ItemID(50) {
+			tasks = append(tasks, task(id+1, "k", "1s", "x"))
+		}
+		if err := p.Apply(1, tasks); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(700 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- p.Run(ctx) }()
+		time.Sleep(5 * time.Second)
+		cancel()
+		<-done
+		items := map[model.ItemID]bool{}
+		for _, r := range taken.taken() {
+			items[r.item] = true
+		}
+		if len(items) != len(tasks) {
+			t.Errorf("%d of %d items had a value within 5 s", len(items), len(tasks))
+		}
+	})
+}
+
 func TestWheel_longPause(t *testing.T) {
 	var w wheel
 	w.start(0)
