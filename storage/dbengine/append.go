@@ -228,6 +228,9 @@ func (db *DB) full(s *series) bool {
 // place puts a value into its series; the shard is locked. It returns the flags that the value gets, and sets v.at to where
 // it was stored.
 func (db *DB) place(s *series, v *value, before model.LSN, now int64) model.Flag {
+	if !s.known {
+		db.learn(s)
+	}
 	if v.at > s.newest {
 		db.pushNewest(s, v, before, now)
 		return 0

@@ -23,7 +23,7 @@ import (
 func tinyLimits() *limits {
 	return &limits{
 		segmentBytes: 32 << 10, logBytes: 512 << 10, logFloorBytes: 96 << 10, datafileBytes: 12 << 10,
-		pageValues: 16, pageBytes: 512, dirtyBytes: 2 << 10, dirtyAge: time.Hour, tick: 2 * time.Millisecond,
+		pageValues: 16, pageBytes: 512, dirtyBytes: 2 << 10, dirtyAge: time.Hour, tick: 2 * time.Millisecond, idleAge: -1,
 	}
 }
 

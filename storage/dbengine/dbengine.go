@@ -91,6 +91,7 @@ type limits struct {
 	pageBytes     int // or at so many bytes of text
 	dirtyBytes    int64
 	dirtyAge      time.Duration
+	idleAge       time.Duration // a series whose values are all in closed pairs stays in memory for so long
 	tick          time.Duration // how often the flusher looks, and a full disk is tried again
 }
 
@@ -105,6 +106,7 @@ func limitsFor(quota int64) *limits {
 		pageBytes:     4096,
 		dirtyBytes:    4 << 20,
 		dirtyAge:      time.Minute,
+		idleAge:       10 * time.Minute,
 		tick:          time.Second,
 	}
 }
@@ -246,7 +248,7 @@ func (db *DB) Define(_ context.Context, defs []storage.ItemDefinition) error {
 	for i := range defs {
 		sh := db.shardOf(defs[i].ID)
 		sh.mu.Lock()
-		sh.get(defs[i].ID).class = defs[i].Class
+		sh.define(defs[i].ID, defs[i].Class)
 		sh.mu.Unlock()
 	}
 	return nil

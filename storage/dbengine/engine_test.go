@@ -23,7 +23,7 @@ const testBase = int64(1_700_000_000_000_000_000)
 func smallLimits() *limits {
 	return &limits{
 		segmentBytes: 1 << 20, logBytes: 16 << 20, logFloorBytes: 4 << 20, datafileBytes: 64 << 10,
-		pageValues: 64, pageBytes: 1024, dirtyBytes: 32 << 10, dirtyAge: time.Hour, tick: time.Second,
+		pageValues: 64, pageBytes: 1024, dirtyBytes: 32 << 10, dirtyAge: time.Hour, tick: time.Second, idleAge: time.Hour,
 	}
 }
 

@@ -27,10 +27,16 @@ type extents struct {
 	pair *pair
 	err  error
 	buf  []byte
-	refs []*extentRef
+	refs []extentPlace
 	made []journal.Extent
 	// open are the extents being filled: numbers and texts.
 	open [2]openExtent
+}
+
+// extentPlace is where an extent was put.
+type extentPlace struct {
+	offset int64
+	place
 }
 
 type openExtent struct {
@@ -83,7 +89,8 @@ func (x *extents) emit(kind int) {
 		return
 	}
 	first := (x.pair.size + datafile.Align - 1) / datafile.Align * datafile.Align
-	ref := &extentRef{pair: x.pair, offset: first + int64(start), length: uint32(len(x.buf) - start), sequence: sequence}
+	ref := extentPlace{offset: first + int64(start)}
+	ref.place = place{at: uint32(ref.offset / datafile.Align), length: uint32(len(x.buf) - start), sequence: uint32(sequence)}
 	made := journal.Extent{Offset: ref.offset, Length: ref.length, Sequence: sequence}
 	for i, p := range o.pages {
 		made.Pages = append(made.Pages, journal.Page{

@@ -54,6 +54,7 @@ func (db *DB) work(ctx context.Context) {
 	if pressed || db.dirtyBytes.Load() >= db.o.limits.dirtyBytes || db.dirtyIsOld() {
 		db.noteFlush(db.flush(ctx))
 	}
+	db.writeMended()
 	db.recycle(ctx)
 	db.progress.announce()
 	if err := db.log.Reserve(); err != nil && !translog.IsFull(err) {
@@ -105,6 +106,7 @@ func (db *DB) sealOld() bool {
 				db.detach(s, db.log.End(), now)
 			}
 		}
+		sh.dropIdle(now - int64(db.o.limits.idleAge))
 		sh.mu.Unlock()
 	}
 	return cut > 0
@@ -144,6 +146,12 @@ func (db *DB) Flush(ctx context.Context) error {
 	db.noteFlush(err)
 	if err == nil {
 		db.recycle(ctx)
+	}
+	for i := range db.shards {
+		sh := &db.shards[i]
+		sh.mu.Lock()
+		sh.dropIdle(now - int64(db.o.limits.idleAge))
+		sh.mu.Unlock()
 	}
 	return err
 }
@@ -228,7 +236,7 @@ func (db *DB) writeGroup(ctx context.Context, list []*sealed) error {
 		db.closePair() // what failed is not tried again in the same place
 		return err
 	}
-	db.install(group, x.refs)
+	db.install(group, p, x.refs)
 	if p.size >= db.o.limits.datafileBytes {
 		db.closePair()
 	}
@@ -325,20 +333,20 @@ func (db *DB) pageLength(d *sealed, bits []uint64) int {
 }
 
 // install replaces detached pages by references to where they are on disk.
-func (db *DB) install(group []built, refs []*extentRef) {
+func (db *DB) install(group []built, p *pair, refs []extentPlace) {
 	for i := range group {
 		b := &group[i]
 		sh := db.shardOf(b.series.id)
 		sh.mu.Lock()
 		for k := range b.pages {
-			p := &b.pages[k]
-			if !b.text && p.Kind != extent.Hourly { // it was hot, and may be asked for soon; texts are kept compressed
-				key := pagecache.Key{File: refs[b.extent].pair.key, Offset: refs[b.extent].offset, Slot: int32(b.slot + k)}
-				db.cache.Put(key, *p, len(p.Times)+len(p.Values)+pageCharge)
+			q, e := &b.pages[k], &refs[b.extent]
+			if !b.text && q.Kind != extent.Hourly { // it was hot, and may be asked for soon; texts are kept compressed
+				key := pagecache.Key{File: p.key, Offset: e.offset, Slot: int32(b.slot + k)}
+				db.cache.Put(key, *q, len(q.Times)+len(q.Values)+pageCharge)
 			}
 			b.series.adopt(pageRef{
-				extent: refs[b.extent], slot: uint16(b.slot + k), from: p.From, to: p.To,
-				count: uint32(p.Count), valueType: p.Type, kind: p.Kind,
+				pair: p, at: e.at, length: e.length, sequence: e.sequence, slot: uint16(b.slot + k), from: q.From, to: q.To,
+				count: uint32(q.Count), valueType: q.Type, kind: q.Kind,
 			})
 		}
 		// A new slice: a reader may hold the old one.
@@ -361,13 +369,18 @@ func (db *DB) install(group []built, refs []*extentRef) {
 
 // adopt adds a reference to a page on disk; the shard is locked.
 func (s *series) adopt(ref pageRef) {
-	switch {
-	case ref.kind == extent.Hourly:
-		s.hours = append(s.hours, ref)
-	case ref.kind == extent.Values && (len(s.pages) == 0 || s.pages[len(s.pages)-1].to < ref.from):
-		s.pages = append(s.pages, ref)
-	case ref.kind == extent.Values || ref.kind == extent.Late:
-		s.lates = append(s.lates, ref)
+	if s.disk == nil {
+		s.disk = &refs{}
+	}
+	switch ref.kind {
+	case extent.Hourly:
+		s.disk.hours = append(s.disk.hours, ref)
+	case extent.Values, extent.Late:
+		if n := len(s.disk.pages); ref.kind == extent.Values && (n == 0 || s.disk.pages[n-1].to < ref.from) {
+			s.disk.pages = append(s.disk.pages, ref)
+		} else {
+			s.disk.lates = append(s.disk.lates, ref)
+		}
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 	"tidemark/storage/storagetest"
 )
 
-// goldenDirs are folders as the formats were written over time: v1 is the first, v2 has logs with the packed forms 3 and 4. They are never written again: a test that fails here means that data of users cannot be read. The last one was
+// goldenDirs are folders as the formats were written over time: v1 is the first, v2 has logs with the packed forms 3 and 4, v3 has footers that bound values and rows. They are never written again: a test that fails here means that data of users cannot be read. The last one was
 // made with TIDEMARK_WRITE_GOLDEN=1, which refuses to write over it.
-var goldenDirs = []string{"testdata/v1", "testdata/v2"}
+var goldenDirs = []string{"testdata/v1", "testdata/v2", "testdata/v3"}
 
 // goldenBatches are what was put in.
 func goldenBatches() []*model.Batch {

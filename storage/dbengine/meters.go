@@ -11,6 +11,7 @@ type meters struct {
 	stored, duplicate, late, moved, expired   *metrics.Counter
 	refused                                   *metrics.Counter
 	pagesWritten, extentsWritten, extentsRead *metrics.Counter
+	indexBlocksRead                           *metrics.Counter
 	readBytes, writtenBytes, logBytes         *metrics.Counter
 	plainBytes                                *metrics.Counter
 	damagedPages, damagedRecords, quarantined *metrics.Counter
@@ -51,7 +52,7 @@ func newMeters(db *DB) *meters {
 		late:    counter("late_values_total"), moved: counter("moved_values_total"),
 		refused:      counter("refused_batches_total"),
 		pagesWritten: counter("pages_written_total"), extentsWritten: counter("extents_written_total"),
-		extentsRead: counter("extents_read_total"), readBytes: counter("read_bytes_total"),
+		extentsRead: counter("extents_read_total"), indexBlocksRead: counter("index_blocks_read_total"), readBytes: counter("read_bytes_total"),
 		writtenBytes: counter("written_bytes_total"), plainBytes: counter("plain_bytes_total"),
 		logBytes:     counter("log_written_bytes_total"),
 		damagedPages: counter("damaged_pages_total"), damagedRecords: counter("damaged_records_total"),

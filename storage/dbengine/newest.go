@@ -12,7 +12,7 @@ import (
 
 // newest delivers the last n values in the range.
 func (r *reading) newest(id model.ItemID, n int) error {
-	if err := r.db.viewOf(&r.view, id, r.r); err != nil {
+	if err := r.db.viewOf(&r.view, id, r.r, n); err != nil {
 		return err
 	}
 	r.view.tail(n, r.r)

@@ -36,78 +36,75 @@ type decoded struct {
 
 // readPage returns a page's bytes, from the cache or the disk. They must not be changed.
 func (db *DB) readPage(ref *pageRef) (extent.Page, error) {
-	e := ref.extent
-	key := pagecache.Key{File: e.pair.key, Offset: e.offset, Slot: int32(ref.slot)}
+	p, offset := ref.pair, ref.offset()
+	key := pagecache.Key{File: p.key, Offset: offset, Slot: int32(ref.slot)}
 	if v, ok := db.cache.Get(key); ok {
 		return v.(extent.Page), nil
 	}
-	if v, ok := db.cache.Get(pagecache.Key{File: e.pair.key, Offset: e.offset, Slot: slotExtent}); ok {
-		p, err := v.(*extent.Directory).Page(int(ref.slot))
-		if err != nil {
-			err = db.locate(e, err)
-		}
-		return p, err
+	if v, ok := db.cache.Get(pagecache.Key{File: p.key, Offset: offset, Slot: slotExtent}); ok {
+		q, err := v.(*extent.Directory).Page(int(ref.slot))
+		return q, ref.locate(err)
 	}
-	if !e.pair.acquire() {
+	if !p.acquire() {
 		return extent.Page{}, errGone
 	}
-	defer e.pair.release()
-	d, err := db.readDirectory(e)
+	defer p.release()
+	d, err := db.readDirectory(ref)
 	if err != nil {
-		return extent.Page{}, db.locate(e, err)
+		return extent.Page{}, ref.locate(err)
 	}
 	if int(ref.slot) >= d.Len() {
-		return extent.Page{}, db.locate(e, fmt.Errorf("%w: %d pages, expected one in slot %d", extent.ErrExtent, d.Len(), ref.slot))
+		return extent.Page{}, ref.locate(fmt.Errorf("%w: %d pages, expected one in slot %d", extent.ErrExtent, d.Len(), ref.slot))
 	}
 	if d.Codec() != extent.None {
-		return db.readExtent(e, ref)
+		return db.readExtent(ref)
 	}
 	timesAt, timesSize, valuesAt, valuesSize := d.Span(int(ref.slot))
 	b := make([]byte, timesSize+valuesSize)
 	times, values := b[:timesSize:timesSize], b[timesSize:]
 	if timesAt+timesSize == valuesAt {
-		err = e.pair.readAt(b, e.offset+int64(timesAt))
-	} else if err = e.pair.readAt(times, e.offset+int64(timesAt)); err == nil {
-		err = e.pair.readAt(values, e.offset+int64(valuesAt))
+		err = p.readAt(b, offset+int64(timesAt))
+	} else if err = p.readAt(times, offset+int64(timesAt)); err == nil {
+		err = p.readAt(values, offset+int64(valuesAt))
 	}
 	if err != nil {
 		return extent.Page{}, err
 	}
 	db.m.readBytes.Add(len(b))
-	p, err := d.PageFrom(int(ref.slot), times, values)
+	q, err := d.PageFrom(int(ref.slot), times, values)
 	if err != nil {
-		return extent.Page{}, db.locate(e, err)
+		return extent.Page{}, ref.locate(err)
 	}
-	db.cache.Put(key, p, len(b)+pageCharge)
-	return p, nil
+	db.cache.Put(key, q, len(b)+pageCharge)
+	return q, nil
 }
 
 // readDirectory returns the directory of an extent, whose pair is acquired.
-func (db *DB) readDirectory(e *extentRef) (*extent.Directory, error) {
-	key := pagecache.Key{File: e.pair.key, Offset: e.offset, Slot: slotDirectory}
+func (db *DB) readDirectory(ref *pageRef) (*extent.Directory, error) {
+	key := pagecache.Key{File: ref.pair.key, Offset: ref.offset(), Slot: slotDirectory}
 	if v, ok := db.cache.Get(key); ok {
 		return v.(*extent.Directory), nil
 	}
-	b := make([]byte, min(int64(e.length), headGuessBytes))
-	if err := e.pair.readAt(b, e.offset); err != nil {
+	b := make([]byte, min(int64(ref.length), headGuessBytes))
+	if err := ref.pair.readAt(b, ref.offset()); err != nil {
 		return nil, err
 	}
 	n, err := extent.HeadBytes(b)
 	if err != nil {
 		return nil, err
 	}
-	if n > int(e.length) {
-		return nil, fmt.Errorf("%w: a directory of %d bytes in an extent of %d", extent.ErrExtent, n, e.length)
+	if n > int(ref.length) {
+		return nil, fmt.Errorf("%w: a directory of %d bytes in an extent of %d", extent.ErrExtent, n, ref.length)
 	}
 	if n > len(b) {
 		head := make([]byte, n)
 		copy(head, b)
-		if err := e.pair.readAt(head[len(b):], e.offset+int64(len(b))); err != nil {
+		if err := ref.pair.readAt(head[len(b):], ref.offset()+int64(len(b))); err != nil {
 			return nil, err
 		}
 		b = head
 	}
-	d, err := extent.ParseHead(b, e.pair.id.Extent(e.sequence))
+	d, err := extent.ParseHead(b, ref.pair.id.Extent(uint64(ref.sequence)))
 	if err != nil {
 		return nil, err
 	}
@@ -118,31 +115,31 @@ func (db *DB) readDirectory(e *extentRef) (*extent.Directory, error) {
 }
 
 // readExtent reads a whole compressed extent, whose pair is acquired, and returns a page of it.
-func (db *DB) readExtent(e *extentRef, ref *pageRef) (extent.Page, error) {
-	b := make([]byte, e.length)
-	if err := e.pair.readAt(b, e.offset); err != nil {
+func (db *DB) readExtent(ref *pageRef) (extent.Page, error) {
+	b := make([]byte, ref.length)
+	if err := ref.pair.readAt(b, ref.offset()); err != nil {
 		return extent.Page{}, err
 	}
 	db.m.readBytes.Add(len(b))
-	d, err := extent.Parse(b, e.pair.id.Extent(e.sequence))
+	d, err := extent.Parse(b, ref.pair.id.Extent(uint64(ref.sequence)))
 	if err != nil {
-		return extent.Page{}, db.locate(e, err)
+		return extent.Page{}, ref.locate(err)
 	}
 	p, err := d.Page(int(ref.slot))
 	if err != nil {
-		return extent.Page{}, db.locate(e, err)
+		return extent.Page{}, ref.locate(err)
 	}
 	plain, stored := d.PayloadBytes()
-	db.cache.Put(pagecache.Key{File: e.pair.key, Offset: e.offset, Slot: slotExtent}, d, plain+stored+d.Len()*rowCharge)
+	db.cache.Put(pagecache.Key{File: ref.pair.key, Offset: ref.offset(), Slot: slotExtent}, d, plain+stored+d.Len()*rowCharge)
 	return p, nil
 }
 
 // locate makes damage a CorruptionError with its place; other errors stay as they are.
-func (db *DB) locate(e *extentRef, err error) error {
+func (r *pageRef) locate(err error) error {
 	if !errors.Is(err, extent.ErrExtent) && !errors.Is(err, page.ErrColumn) {
 		return err
 	}
-	return &storage.CorruptionError{File: e.pair.id.Name(), Offset: e.offset, Want: err.Error()}
+	return &storage.CorruptionError{File: r.pair.id.Name(), Offset: r.offset(), Want: err.Error()}
 }
 
 // damaged counts and reports a page that cannot be read; what asked for it goes on without.
@@ -167,7 +164,7 @@ func (db *DB) decodeInto(d *decoded, ref *pageRef) error {
 		return err
 	}
 	if err := d.decode(&p); err != nil {
-		return db.locate(ref.extent, err)
+		return ref.locate(err)
 	}
 	return nil
 }
@@ -199,25 +196,33 @@ type probe struct {
 // lookupPages looks for a stored value at v.at in the pages on disk; the shard is locked.
 func (db *DB) lookupPages(s *series, v *value) (found, same bool) {
 	sh := db.shardOf(s.id)
-	low := firstPage(s.pages, v.at)
-	if low < len(s.pages) && s.pages[low].from <= v.at {
-		if found, same = db.lookupPage(sh, &s.pages[low], v); found {
-			return found, same
+	look := func(ref *pageRef) {
+		if !found && ref.kind <= extent.Late && ref.from <= v.at && v.at <= ref.to {
+			found, same = db.lookupPage(sh, ref, v)
 		}
 	}
-	for i := range s.lates {
-		if s.lates[i].from <= v.at && v.at <= s.lates[i].to {
-			if found, same = db.lookupPage(sh, &s.lates[i], v); found {
-				return found, same
+	if s.disk != nil {
+		for _, list := range [][]pageRef{s.disk.pages[firstPage(s.disk.pages, v.at):], s.disk.lates} {
+			for i := range list {
+				look(&list[i])
 			}
 		}
 	}
-	return false, false
+	for i := len(sh.indexed) - 1; i >= 0 && !found; i-- {
+		e := &sh.indexed[i]
+		if !e.mayHold(s.id) || !e.values.Reaches(v.at, v.at+1) {
+			continue
+		}
+		if _, err := db.indexedPages(e.pair, s.id, look); err != nil {
+			db.damaged(err)
+		}
+	}
+	return found, same
 }
 
 func (db *DB) lookupPage(sh *shard, ref *pageRef, v *value) (found, same bool) {
 	p := &sh.probe
-	if p.ref.extent != ref.extent || p.ref.slot != ref.slot {
+	if p.ref.pair != ref.pair || p.ref.at != ref.at || p.ref.slot != ref.slot {
 		p.ref = pageRef{}
 		if err := db.decodeInto(&p.page, ref); err != nil {
 			db.damaged(err)

@@ -1,11 +1,13 @@
 package dbengine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"tidemark/internal/vfs"
 	"tidemark/storage/dbengine/datafile"
@@ -33,6 +35,9 @@ type pair struct {
 	sequence          uint64
 	// extents are kept while the pair grows, to make the index from.
 	extents []journal.Extent
+	// index is set when the pair is closed; without it the references to its pages stay in memory. mending guards making it again.
+	index   atomic.Pointer[pairIndex]
+	mending sync.Mutex
 
 	mu sync.Mutex
 	// oldest and newestValue bound the times of the pair's values, newestHour those of its rows; minTime if there are none.
@@ -69,9 +74,11 @@ func (p *pair) release() {
 
 // pairs are the pairs of an engine, oldest first.
 type pairs struct {
-	mu      sync.Mutex
-	list    []*pair
-	open    *pair
+	mu   sync.Mutex
+	list []*pair
+	open *pair
+	// damaged means that there are indexes which are only in memory.
+	damaged atomic.Bool
 	nextKey uint64
 	next    uint32
 }
@@ -186,11 +193,26 @@ func (db *DB) closePair() {
 	}
 	p.extents = nil
 	db.files.finish(p)
+	if p.index.Load() != nil {
+		db.publish(p)
+	}
 }
 
-// writeIndex replaces the pair's journalfile by an index.
+// writeIndex replaces the pair's journalfile by an index, from which the pair can then serve.
 func (db *DB) writeIndex(p *pair, extents []journal.Extent) error {
 	b := journal.AppendIndex(nil, p.id, extents)
+	if err := db.replaceIndex(p, b); err != nil {
+		return err
+	}
+	parts, err := journal.OpenParts(bytes.NewReader(b), p.id, int64(len(b)))
+	if err == nil {
+		db.setIndex(p, parts, nil)
+	}
+	return err
+}
+
+// replaceIndex replaces the pair's journalfile by the bytes of an index.
+func (db *DB) replaceIndex(p *pair, b []byte) error {
 	size := roundUp(int64(len(b)))
 	if err := db.reserve(size); err != nil {
 		return err
@@ -259,18 +281,22 @@ func (db *DB) deletePair(p *pair) {
 	idle := p.readers == 0
 	db.values.Add(-int64(p.values))
 	p.mu.Unlock()
+	x := p.index.Load()
 	for i := range db.shards {
 		sh := &db.shards[i]
 		sh.mu.Lock()
-		for s := range sh.all() {
-			s.forget(p)
-			if s.empty() && s.class == 0 {
-				sh.remove(s.id)
+		sh.withdraw(p)
+		if x == nil { // else no series has references to it
+			for s := range sh.all() {
+				s.forget(p)
 			}
 		}
 		sh.mu.Unlock()
 	}
 	db.cache.Forget(p.key)
+	if x != nil {
+		db.cache.Forget(x.key)
+	}
 	if idle {
 		db.pairGone(p)
 	}
@@ -278,8 +304,12 @@ func (db *DB) deletePair(p *pair) {
 
 // forget drops the references to a pair's pages.
 func (s *series) forget(p *pair) {
-	for _, refs := range []*[]pageRef{&s.pages, &s.lates, &s.hours} {
-		has := func(r pageRef) bool { return r.extent.pair == p }
+	if s.disk == nil {
+		return
+	}
+	d := *s.disk
+	for _, refs := range []*[]pageRef{&d.pages, &d.lates, &d.hours} {
+		has := func(r pageRef) bool { return r.pair == p }
 		if !slices.ContainsFunc(*refs, has) {
 			continue
 		}
@@ -290,6 +320,9 @@ func (s *series) forget(p *pair) {
 			}
 		}
 		*refs = kept
+	}
+	if s.disk = nil; len(d.pages)+len(d.lates)+len(d.hours) > 0 {
+		s.disk = &d
 	}
 }
 

@@ -38,7 +38,8 @@ const (
 	planPageBytes     = 12    // of a page's row in directory, journalfile, checksums
 	planRowBytes      = 22    // of an hourly row
 	planSeriesBytes   = 1024  // of memory for an active series
-	planRefBytes      = 40    // of memory for a page on disk
+	planRefBytes      = 56    // of memory for a page of the pair that grows
+	planTableBytes    = 0.016 // of memory for a page of a closed pair
 	planPageValues    = 1024
 	planBaseBytes     = 48 << 20 // of memory for the process, buffers
 	planOtherFiles    = 24
@@ -71,10 +72,12 @@ func PlanFor(d Demand) (*Plan, error) {
 	log := max(64<<20, min(2*hot, (values+rows)/3))
 	disk := max((values+rows)*1.05+log, MinDiskSpaceBytes) // the oldest pair goes whole
 	datafile := float64(limitsFor(int64(disk)).datafileBytes)
+	pairs := int64((values+rows)/datafile) + 1
+	refs := pages/float64(pairs)*planRefBytes + pages*planTableBytes
 	p := &Plan{
 		Samples: int64(samples), ValueBytes: int64(values), HourlyBytes: int64(rows), LogBytes: int64(log), DiskBytes: int64(disk),
-		BytesPerSample: (values + rows) / samples, Pairs: int64((values+rows)/datafile) + 1,
-		MemoryBytes:     int64(metrics*planSeriesBytes+pages*planRefBytes) + d.PageCacheBytes + planBaseBytes,
+		BytesPerSample: (values + rows) / samples, Pairs: pairs,
+		MemoryBytes:     int64(metrics*planSeriesBytes+refs) + d.PageCacheBytes + planBaseBytes,
 		ValuesPerSecond: metrics / d.Interval.Seconds(),
 	}
 	p.OpenFiles = planOtherFiles + min(p.Pairs, int64(openFilesLimit()))

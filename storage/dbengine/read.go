@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 
 	"tidemark/model"
 	"tidemark/storage"
+	"tidemark/storage/dbengine/extent"
 	"tidemark/storage/dbengine/page"
 )
 
@@ -31,7 +33,7 @@ type piece struct {
 	valueType model.ValueType
 }
 
-func (p *piece) onDisk() bool { return p.ref.extent != nil }
+func (p *piece) onDisk() bool { return p.ref.pair != nil }
 
 // bounds returns the first and last time of the piece and the number of its values.
 func (p *piece) bounds() (from, to int64, count int) {
@@ -47,30 +49,51 @@ func (p *piece) bounds() (from, to int64, count int) {
 
 // view is what a series held at one moment in a range of times. The pieces of base follow one another in time, those
 // of late overlap anything.
-type view struct{ base, late []piece }
+type view struct {
+	base, late []piece
+	// recent are the pieces of base that no index names.
+	recent []piece
+}
 
-// viewOf puts what of a series lies in the range into v, whose room it uses.
-func (db *DB) viewOf(v *view, id model.ItemID, r model.TimeRange) error {
-	v.base, v.late = v.base[:0], v.late[:0]
-	sh := db.shardOf(id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if sh.closed {
-		return storage.ErrClosed
-	}
-	s := sh.find(id)
-	if s == nil || r.From >= r.To {
+// viewOf puts what of a series lies in the range into v, whose room it uses. If newest is not zero, pages in closed pairs may be left out
+// that hold none of the newest values in the range.
+func (db *DB) viewOf(v *view, id model.ItemID, r model.TimeRange, newest int) error {
+	v.base, v.late, v.recent = v.base[:0], v.late[:0], v.recent[:0]
+	if r.From >= r.To {
 		return nil
 	}
-	for _, ref := range s.pages[firstPage(s.pages, r.From):] {
-		if ref.from >= r.To {
-			break
-		}
-		v.base = append(v.base, piece{ref: ref})
+	sh := db.shardOf(id)
+	sh.mu.Lock()
+	if sh.closed {
+		sh.mu.Unlock()
+		return storage.ErrClosed
 	}
-	for _, ref := range s.lates {
-		if ref.from < r.To && ref.to >= r.From {
-			v.late = append(v.late, piece{ref: ref})
+	indexed := sh.indexed
+	if s := sh.find(id); s != nil {
+		v.memory(s, r)
+	}
+	sh.mu.Unlock()
+	if err := db.viewIndexed(v, indexed, id, r, newest); err != nil {
+		return err
+	}
+	v.base = append(v.base, v.recent...)
+	v.order()
+	return nil
+}
+
+// memory adds what no index names; the series' shard is locked.
+func (v *view) memory(s *series, r model.TimeRange) {
+	if s.disk != nil {
+		for _, ref := range s.disk.pages[firstPage(s.disk.pages, r.From):] {
+			if ref.from >= r.To {
+				break
+			}
+			v.recent = append(v.recent, piece{ref: ref})
+		}
+		for _, ref := range s.disk.lates {
+			if ref.from < r.To && ref.to >= r.From {
+				v.late = append(v.late, piece{ref: ref})
+			}
 		}
 	}
 	memory := func(to *[]piece, samples []sample, arena []byte, t model.ValueType, owned bool) {
@@ -83,21 +106,95 @@ func (db *DB) viewOf(v *view, id model.ItemID, r model.TimeRange) error {
 	}
 	numeric := func(n *numbers, t model.ValueType) {
 		if k := len(n.times); k > 0 && n.times[0] < r.To && n.times[k-1] >= r.From {
-			v.base = append(v.base, piece{numbers: n, valueType: t})
+			v.recent = append(v.recent, piece{numbers: n, valueType: t})
 		}
 	}
 	for _, d := range s.dirty {
 		numeric(&d.numbers, d.valueType)
-		memory(&v.base, d.texts, d.arena, d.valueType, true)
+		memory(&v.recent, d.texts, d.arena, d.valueType, true)
 		memory(&v.late, d.late, d.arena, d.valueType, true)
 	}
 	if s.page.count > 0 {
 		hot := s.page.freeze()
 		numeric(&hot, s.valueType)
 	}
-	memory(&v.base, s.texts, s.arena, s.valueType, true)
+	memory(&v.recent, s.texts, s.arena, s.valueType, true)
 	memory(&v.late, s.late, s.arena, s.valueType, false)
+}
+
+// viewIndexed adds the pages in closed pairs, the newest pair first: for the newest values it is done when the rest is older than those.
+func (db *DB) viewIndexed(v *view, indexed []indexedPair, id model.ItemID, r model.TimeRange, newest int) error {
+	cut, enough := v.newestFrom(v.recent, r, newest)
+	start := len(v.base)
+	for i := len(indexed) - 1; i >= 0; i-- {
+		e := &indexed[i]
+		if !e.mayHold(id) || !e.values.Reaches(r.From, r.To) || enough && e.values.To < cut {
+			continue
+		}
+		before := len(v.base)
+		_, err := db.indexedPages(e.pair, id, func(ref *pageRef) {
+			switch {
+			case ref.from >= r.To || ref.to < r.From || ref.kind > extent.Late:
+			case ref.kind == extent.Values:
+				v.base = append(v.base, piece{ref: *ref})
+			default:
+				v.late = append(v.late, piece{ref: *ref})
+			}
+		})
+		if errors.Is(err, errGone) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		slices.Reverse(v.base[before:])
+		if newest > 0 && !enough {
+			cut, enough = v.newestFrom(append(slices.Clip(v.base), v.recent...), r, newest)
+		}
+	}
+	slices.Reverse(v.base[start:])
 	return nil
+}
+
+// newestFrom returns a time from which on pieces hold at least n values in a range, if they do.
+func (*view) newestFrom(pieces []piece, r model.TimeRange, n int) (cut int64, enough bool) {
+	if n == 0 {
+		return 0, false
+	}
+	cut, count := int64(math.MaxInt64), 0
+	for i := range pieces {
+		if from, to, size := pieces[i].bounds(); from >= r.From && to < r.To {
+			cut, count = min(cut, from), count+size
+		}
+	}
+	return cut, count >= n
+}
+
+// order sees to it that the pieces of base follow one another. They do, but for damage that put older pages behind newer ones.
+func (v *view) order() {
+	start := func(p piece) int64 {
+		from, _, _ := p.bounds()
+		return from
+	}
+	last, sorted := int64(math.MinInt64), true
+	for i := range v.base {
+		from, to, _ := v.base[i].bounds()
+		sorted = sorted && (i == 0 || from > last)
+		last = to
+	}
+	if sorted {
+		return
+	}
+	slices.SortStableFunc(v.base, func(a, b piece) int { return cmp.Compare(start(a), start(b)) })
+	kept := v.base[:0]
+	for _, p := range v.base {
+		if from, to, _ := p.bounds(); len(kept) == 0 || from > last {
+			kept, last = append(kept, p), to
+		} else {
+			v.late = append(v.late, p)
+		}
+	}
+	v.base = kept
 }
 
 // firstPage returns the index of the first of pages, which rise in time, that reaches to an instant.
@@ -162,6 +259,7 @@ const keptArena = 1 << 20
 func (r *reading) free() {
 	clear(r.view.base[:cap(r.view.base)])
 	clear(r.view.late[:cap(r.view.late)])
+	clear(r.view.recent[:cap(r.view.recent)])
 	r.db, r.ctx, r.fn, r.given = nil, nil, nil, model.Columns{}
 	if cap(r.view.base) <= 1024 && cap(r.page.arena)+cap(r.out.Arena) <= keptArena {
 		readings.Put(r)
@@ -176,7 +274,7 @@ type lateValue struct {
 }
 
 func (r *reading) item(id model.ItemID) error {
-	if err := r.db.viewOf(&r.view, id, r.r); err != nil {
+	if err := r.db.viewOf(&r.view, id, r.r, 0); err != nil {
 		return err
 	}
 	return r.stream(id, &r.view)
@@ -250,7 +348,7 @@ func (r *reading) loadPage(ref *pageRef) (bool, error) {
 	first, step, linear := page.LinearTimes(p.Times)
 	if !linear || step <= 0 || !p.Type.Numeric() || first != p.From || first+step*int64(p.Count-1) != p.To || uint64(p.To-p.From) > 1<<62 {
 		if err := d.decode(&p); err != nil {
-			return false, r.db.locate(ref.extent, err)
+			return false, ref.locate(err)
 		}
 		return d.cut(r.r), nil
 	}
@@ -271,7 +369,7 @@ func (r *reading) loadPage(ref *pageRef) (bool, error) {
 		d.bits, err = page.DecodeUints(d.bits[:0], p.Values, p.Count)
 	}
 	if err != nil {
-		return false, r.db.locate(ref.extent, err)
+		return false, ref.locate(err)
 	}
 	if low > 0 { // the room in front is used again
 		copy(d.bits, d.bits[low:high])

@@ -190,6 +190,9 @@ func (db *DB) replayRows(b *model.Batch, before, end model.LSN) {
 	now := db.o.Now()
 	for i, id := range b.Items {
 		s := db.shardOf(id).get(id)
+		if !s.known {
+			db.learn(s)
+		}
 		if end <= s.sealedLSN {
 			continue
 		}

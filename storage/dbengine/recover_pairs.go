@@ -62,6 +62,9 @@ func (db *DB) loadPairs(ctx context.Context, names []string) (model.LSN, error) 
 			p.extents = nil
 			db.files.finish(p)
 		}
+		if p.index.Load() != nil {
+			db.publish(p)
+		}
 	}
 	return lsn, nil
 }
@@ -81,22 +84,26 @@ func (db *DB) dropUnborn(id datafile.ID) bool {
 	return true
 }
 
-// register makes the pages of a pair known to their series.
+// register makes the pages of a pair known to their series, if it has no index to find them in.
 func (db *DB) register(p *pair) model.LSN {
 	lsn := model.LSN(0)
+	x := p.index.Load()
+	if x != nil {
+		lsn = x.parts.Footer().Summary.LSN
+	}
 	for i := range p.extents {
 		e := &p.extents[i]
-		ref := &extentRef{pair: p, offset: e.Offset, length: e.Length, sequence: e.Sequence}
+		ref := place{at: uint32(e.Offset / datafile.Align), length: e.Length, sequence: uint32(e.Sequence)}
 		p.note(e)
 		p.sequence = max(p.sequence, e.Sequence)
 		for slot := range e.Pages {
 			q := &e.Pages[slot]
-			if q.Kind == kindSeals {
+			if q.Kind == kindSeals || x != nil {
 				continue
 			}
 			s := db.shardOf(q.Item).get(q.Item)
 			s.adopt(pageRef{
-				extent: ref, slot: uint16(slot), from: q.From, to: q.To,
+				pair: p, at: ref.at, length: ref.length, sequence: ref.sequence, slot: uint16(slot), from: q.From, to: q.To,
 				count: q.Count, valueType: q.Type, kind: q.Kind,
 			})
 			if q.Kind != extent.Hourly {
@@ -122,6 +129,17 @@ func (db *DB) loadPair(id datafile.ID, hasJournal, newest bool) (*pair, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	p := &pair{id: id, file: file, files: &db.files, users: 1, gone: db.pairGone, oldest: minTime, newestValue: minTime, newestHour: minTime}
+	p.charged = roundUp(size)
+	if hasJournal {
+		indexed, err := db.loadIndex(p, size)
+		if err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		if indexed {
+			p.charged += roundUp(p.journalSize)
+			return p, nil
+		}
+	}
 	c, reason, err := db.loadJournal(id, hasJournal)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tidemark/model"
+	"tidemark/storage/dbengine/datafile"
 )
 
 // minTime stands for no time.
@@ -29,6 +30,8 @@ type series struct {
 	// valueType is that of page, texts and late.
 	valueType model.ValueType
 	class     uint8
+	// known means that newest, floor and sealedLSN take the closed pairs into account.
+	known bool
 	// folded counts the values of page that are in the trend.
 	folded uint32
 	trend  *trend
@@ -42,12 +45,12 @@ type series struct {
 	arena []byte
 	// logFrom is an LSN before the oldest record whose values are only in memory; valid while there are such.
 	logFrom model.LSN
-	// since is when the oldest of them came, Unix nanoseconds.
+	// since is when the oldest of them came, Unix nanoseconds; without any, when the last ones were detached.
 	since int64
 	// dirty are the detached pages, oldest first.
 	dirty []*sealed
-	// pages, lates and hours are on disk, in the order in which they were written; pages also rise in time.
-	pages, lates, hours []pageRef
+	// disk are the pages in pairs that have no index yet, nil if there are none.
+	disk *refs
 	// sealedLSN is used in recovery: values up to there are in pages.
 	sealedLSN model.LSN
 }
@@ -79,27 +82,27 @@ type sealed struct {
 	clean bool
 }
 
-// pageRef is a page on disk.
+// refs are the pages of a series in the order in which they were written.
+type refs struct{ pages, lates, hours []pageRef }
+
+// pageRef is a page on disk: its pair, where the extent is and how long, and its slot there.
 type pageRef struct {
-	extent    *extentRef
-	from, to  int64
-	count     uint32
-	slot      uint16
-	valueType model.ValueType
-	kind      uint8
-}
-
-// extentRef is an extent on disk, shared by the references to its pages.
-type extentRef struct {
 	pair     *pair
-	offset   int64
-	length   uint32
-	sequence uint64
+	from, to int64
+	// at is the offset of the extent in units of datafile.Align.
+	at, length, sequence uint32
+	count                uint32
+	slot                 uint16
+	valueType            model.ValueType
+	kind                 uint8
 }
 
-// empty reports whether nothing is stored of the series.
-func (s *series) empty() bool {
-	return !s.unsealed() && len(s.dirty) == 0 && len(s.pages) == 0 && len(s.lates) == 0 && len(s.hours) == 0
+// offset returns where the extent starts in the datafile.
+func (r *pageRef) offset() int64 { return int64(r.at) * datafile.Align }
+
+// idle reports whether all that is stored of the series is in closed pairs.
+func (s *series) idle() bool {
+	return !s.unsealed() && len(s.dirty) == 0 && s.disk == nil
 }
 
 // unsealed reports whether there are values that are not detached.
@@ -179,7 +182,7 @@ func (s *series) detach(lsn model.LSN, now int64) *sealed {
 	}
 	s.page, s.folded = hotPage{}, 0
 	s.texts, s.late, s.arena = nil, nil, nil
-	s.floor = s.newest
+	s.floor, s.since = s.newest, now
 	s.dirty = append(s.dirty, d)
 	return d
 }

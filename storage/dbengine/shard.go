@@ -19,6 +19,8 @@ type shard struct {
 	closed bool
 	// runs hold the series by id, a run of neighbours each: a batch usually has neighbours next to one another.
 	runs map[uint64]*run
+	// indexed are the closed pairs that have an index, oldest first. What a slice holds never changes.
+	indexed []indexedPair
 	// dirty are the detached pages of its series, oldest first.
 	dirty []*sealed
 	probe probe
@@ -33,7 +35,9 @@ type shard struct {
 // run holds the series of neighbouring ids.
 type run struct {
 	series [shardRun]*series
-	count  int
+	// classes are the retention classes of the items, also of those whose series is not in memory.
+	classes [shardRun]uint8
+	count   int
 }
 
 func shardIndex(id model.ItemID) uint { return uint(id/shardRun) % shardCount }
@@ -67,10 +71,23 @@ func (r *run) get(sh *shard, id model.ItemID) *series {
 	s := r.series[id%shardRun]
 	if s == nil {
 		s = sh.makeSeries(id)
+		s.class = r.classes[id%shardRun]
 		r.series[id%shardRun] = s
 		r.count++
 	}
 	return s
+}
+
+// define sets the retention class of an item; the shard is locked.
+func (sh *shard) define(id model.ItemID, class uint8) {
+	if class == 0 && sh.runs[uint64(id/shardRun)] == nil {
+		return
+	}
+	r := sh.run(id)
+	r.classes[id%shardRun] = class
+	if s := r.series[id%shardRun]; s != nil {
+		s.class = class
+	}
 }
 
 // makeSeries makes a series beside the one made before: they are often used one after the other.
@@ -101,8 +118,18 @@ func (sh *shard) all() iter.Seq[*series] {
 func (sh *shard) remove(id model.ItemID) {
 	r := sh.runs[uint64(id/shardRun)]
 	r.series[id%shardRun] = nil
-	if r.count--; r.count == 0 {
+	if r.count--; r.count == 0 && r.classes == [shardRun]uint8{} {
 		delete(sh.runs, uint64(id/shardRun))
+	}
+}
+
+// dropIdle drops the series that got no value since a time and whose values are all in closed pairs, in whose indexes they are found
+// again; the shard is locked.
+func (sh *shard) dropIdle(before int64) {
+	for s := range sh.all() {
+		if s.since < before && s.idle() {
+			sh.remove(s.id)
+		}
 	}
 }
 

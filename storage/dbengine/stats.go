@@ -16,21 +16,24 @@ func (db *DB) MaxItemID() model.ItemID {
 		sh := &db.shards[i]
 		sh.mu.Lock()
 		for s := range sh.all() {
-			if !s.empty() {
-				largest = max(largest, s.id)
-			}
+			largest = max(largest, s.id)
+		}
+		for k := range sh.indexed {
+			largest = max(largest, sh.indexed[k].last)
 		}
 		sh.mu.Unlock()
 	}
 	return largest
 }
 
-// Stats says how full the engine is.
+// Stats says how full the engine is. Items counts those in memory, which all are that had values in the last minutes, or those of the
+// closed pair that has most, whichever is more: which items two closed pairs have in common only reading both would tell.
 func (db *DB) Stats() storage.Stats {
 	s := storage.Stats{
 		Values: uint64(max(db.values.Load(), 0)), DiskBytes: db.space.usedBytes(), QuotaBytes: db.o.DiskSpaceBytes, Durable: db.log.Durable(),
 		From: minTime, To: minTime,
 	}
+	indexed := uint64(0)
 	widen := func(from, to int64) {
 		if from != minTime && (s.From == minTime || from < s.From) {
 			s.From = from
@@ -43,6 +46,9 @@ func (db *DB) Stats() storage.Stats {
 			widen(p.oldest, p.newestValue)
 		}
 		p.mu.Unlock()
+		if x := p.index.Load(); x != nil {
+			indexed = max(indexed, uint64(x.parts.Footer().Items))
+		}
 	}
 	memory := func(samples []sample) {
 		if len(samples) > 0 {
@@ -58,9 +64,7 @@ func (db *DB) Stats() storage.Stats {
 		sh := &db.shards[i]
 		sh.mu.Lock()
 		for x := range sh.all() {
-			if !x.empty() {
-				s.Items++
-			}
+			s.Items++
 			numeric(x.page.freeze())
 			memory(x.texts)
 			memory(x.late)
@@ -72,6 +76,7 @@ func (db *DB) Stats() storage.Stats {
 		}
 		sh.mu.Unlock()
 	}
+	s.Items = max(s.Items, indexed)
 	if s.From == minTime {
 		s.From, s.To = 0, 0
 	}

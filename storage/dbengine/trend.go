@@ -209,14 +209,9 @@ func (t *trend) addRun(times []int64, vt model.ValueType, values []uint64) {
 // loadTrend returns the trend state of a series as it is on disk.
 func (db *DB) loadTrend(s *series) *trend {
 	t := &trend{previousAt: minTime}
-	if len(s.hours) > 0 {
-		last := s.hours[len(s.hours)-1]
-		for i := range s.hours {
-			if s.hours[i].to >= last.to {
-				last = s.hours[i]
-			}
-		}
-		p, err := db.readPage(&last)
+	hour, values := db.lastPages(s)
+	if hour.pair != nil {
+		p, err := db.readPage(&hour)
 		if err == nil {
 			var rows []hourRow
 			if rows, err = decodeRows(&p); err == nil {
@@ -230,13 +225,43 @@ func (db *DB) loadTrend(s *series) *trend {
 		}
 	}
 	// Values without their row: it was damaged, or deleted with its pair. Make it again when it is asked for.
-	if n := len(s.pages); n > 0 && s.pages[n-1].valueType.Numeric() && storage.HourOf(s.pages[n-1].to) > t.current.At {
-		ref := &s.pages[n-1]
+	if values.pair != nil && values.valueType.Numeric() && storage.HourOf(values.to) > t.current.At {
 		t.finish()
-		t.current, t.valueType, t.stale, t.doubt = model.Trend{At: storage.HourOf(ref.to)}, ref.valueType, true, true
-		if d, err := db.decode(ref); err == nil {
+		t.current, t.valueType, t.stale, t.doubt = model.Trend{At: storage.HourOf(values.to)}, values.valueType, true, true
+		if d, err := db.decode(&values); err == nil {
 			t.previous, t.hasPrevious = d.bits[len(d.bits)-1], true
 		}
 	}
 	return t
+}
+
+// lastPages returns the page of rows that reaches furthest and the last page of values, without a pair if there are none. The shard is locked.
+func (db *DB) lastPages(s *series) (hour, values pageRef) {
+	look := func(ref *pageRef) {
+		switch {
+		case ref.kind == extent.Hourly && (hour.pair == nil || hour.pair == ref.pair && ref.to >= hour.to):
+			hour = *ref
+		case ref.kind == extent.Values && (values.pair == nil || values.pair == ref.pair && ref.to > values.to):
+			values = *ref
+		}
+	}
+	if d := s.disk; d != nil {
+		for _, list := range [][]pageRef{d.hours, d.pages} {
+			for i := range list {
+				if n := len(list); list[i].pair == list[n-1].pair { // of the newest pair
+					look(&list[i])
+				}
+			}
+		}
+	}
+	indexed := db.shardOf(s.id).indexed
+	for i := len(indexed) - 1; i >= 0 && (hour.pair == nil || values.pair == nil); i-- {
+		if !indexed[i].mayHold(s.id) {
+			continue
+		}
+		if _, err := db.indexedPages(indexed[i].pair, s.id, look); err != nil {
+			db.damaged(err)
+		}
+	}
+	return hour, values
 }

@@ -9,6 +9,7 @@ import (
 
 	"tidemark/model"
 	"tidemark/storage"
+	"tidemark/storage/dbengine/extent"
 )
 
 var errStop = errors.New("stop")
@@ -71,39 +72,16 @@ func (db *DB) rowsOf(ctx context.Context, id model.ItemID, r model.TimeRange) ([
 // storedRows gathers the newest row of each hour in a range and just before it. A stale row has the count of the fullest
 // row of its hour.
 func (db *DB) storedRows(id model.ItemID, r model.TimeRange) ([]hourRow, error) {
-	sh := db.shardOf(id)
-	sh.mu.Lock()
-	if sh.closed {
-		sh.mu.Unlock()
-		return nil, storage.ErrClosed
-	}
-	s := sh.find(id)
-	if s == nil {
-		sh.mu.Unlock()
-		return nil, nil
-	}
-	refs := s.hours
-	var memory []hourRow
-	for _, d := range s.dirty {
-		memory = append(memory, d.rows...)
-	}
-	if t := s.trend; t != nil {
-		s.fold()
-		memory = append(memory, t.done...)
-		if t.current.Count > 0 || t.stale {
-			memory = append(memory, hourRow{Trend: t.current, valueType: t.valueType, stale: t.stale})
-		}
-	}
-	sh.mu.Unlock()
 	from := r.From
 	if from > math.MinInt64+storage.Hour {
 		from -= storage.Hour
 	}
+	refs, memory, err := db.hourPages(id, model.TimeRange{From: from, To: r.To})
+	if err != nil {
+		return nil, err
+	}
 	var rows []hourRow
 	for i := range refs {
-		if refs[i].from >= r.To || refs[i].to < from {
-			continue
-		}
 		p, err := db.readPage(&refs[i])
 		if err == nil {
 			var read []hourRow
@@ -117,6 +95,51 @@ func (db *DB) storedRows(id model.ItemID, r model.TimeRange) ([]hourRow, error) 
 	}
 	rows = append(rows, memory...)
 	return newestRows(slices.DeleteFunc(rows, func(h hourRow) bool { return h.At >= r.To || h.At < from })), nil
+}
+
+// hourPages returns the pages that hold rows of an item in a range, in the order in which they were written, and all rows that are in memory.
+func (db *DB) hourPages(id model.ItemID, r model.TimeRange) (pages []pageRef, memory []hourRow, err error) {
+	add := func(ref *pageRef) {
+		if ref.kind == extent.Hourly && ref.from < r.To && ref.to >= r.From {
+			pages = append(pages, *ref)
+		}
+	}
+	sh := db.shardOf(id)
+	sh.mu.Lock()
+	if sh.closed {
+		sh.mu.Unlock()
+		return nil, nil, storage.ErrClosed
+	}
+	indexed := sh.indexed
+	if s := sh.find(id); s != nil {
+		if s.disk != nil {
+			for i := range s.disk.hours {
+				add(&s.disk.hours[i])
+			}
+		}
+		for _, d := range s.dirty {
+			memory = append(memory, d.rows...)
+		}
+		if t := s.trend; t != nil {
+			s.fold()
+			memory = append(memory, t.done...)
+			if t.current.Count > 0 || t.stale {
+				memory = append(memory, hourRow{Trend: t.current, valueType: t.valueType, stale: t.stale})
+			}
+		}
+	}
+	sh.mu.Unlock()
+	for i := range indexed {
+		e := &indexed[i]
+		if !e.mayHold(id) || !e.rows.Reaches(r.From, r.To) {
+			continue
+		}
+		if _, err := db.indexedPages(e.pair, id, add); err != nil && !errors.Is(err, errGone) {
+			return nil, nil, err
+		}
+	}
+	sortRefs(pages)
+	return pages, memory, nil
 }
 
 // newestRows keeps the last row of each hour and type, in order of time.
