@@ -46,6 +46,7 @@ unit: page
 # Tests of the whole binary: real agents, kill -9, the page in a browser. They install the peers that they need.
 system: build
 	bash test/compat/install.sh
+	bash test/collect/install.sh
 	bash test/e2e/install.sh
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 25m ./test/...
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) bash test/e2e/run.sh

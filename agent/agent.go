@@ -38,6 +38,8 @@ type Options struct {
 	BufferBytes int64
 	// BufferSync makes every value durable before it is sent, at one fdatasync per tick.
 	BufferSync bool
+	// TLS protects the connections to the server; its zero value is unencrypted.
+	TLS TLS
 	// Mongo watches MongoDB traffic; its zero value watches none.
 	Mongo Mongo
 	// Metadata is what auto-registration sees besides the host name, at most 2,034 bytes.
@@ -143,6 +145,10 @@ func Open(ctx context.Context, dir string, o Options) (*Agent, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	dial, err := o.TLS.dialer()
+	if err != nil {
+		return nil, err
+	}
 	if err := o.FS.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("open agent folder: %w", err)
 	}
@@ -163,7 +169,7 @@ func Open(ctx context.Context, dir string, o Options) (*Agent, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close(), a.machine.Close())
 	}
-	a.peer = newPeer(o.Server)
+	a.peer = newPeer(o.Server, dial)
 	a.sender = newSender(a)
 	a.register(o.Metrics)
 	return a, nil

@@ -28,14 +28,14 @@ const maxAnswerBytes = 32 << 20
 type peer struct {
 	address string
 	near    bool // on this machine
-	dialer  net.Dialer
+	dial    func(ctx context.Context, address string) (net.Conn, error)
 	frame   []byte
 	reader  zbx.FrameReader
 	writer  zbx.FrameWriter
 }
 
-func newPeer(address string) *peer {
-	p := &peer{address: address, dialer: net.Dialer{Timeout: dialTimeout}}
+func newPeer(address string, dial func(ctx context.Context, address string) (net.Conn, error)) *peer {
+	p := &peer{address: address, dial: dial}
 	p.reader.MaxBodyBytes, p.reader.MaxInflatedBytes = maxAnswerBytes, maxAnswerBytes
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		ip := net.ParseIP(host)
@@ -46,7 +46,7 @@ func newPeer(address string) *peer {
 
 // exchange sends a body and reads the answer. Without an answer, as after a heartbeat, it returns io.EOF.
 func (p *peer) exchange(ctx context.Context, body []byte) (zbx.Answer, error) {
-	conn, err := p.dialer.DialContext(ctx, "tcp", p.address)
+	conn, err := p.dial(ctx, p.address)
 	if err != nil {
 		return zbx.Answer{}, fmt.Errorf("connect to server: %w", err)
 	}

@@ -34,7 +34,7 @@ type refresher struct {
 }
 
 func newRefresher(a *Agent) *refresher {
-	return &refresher{agent: a, peer: newPeer(a.options.Server), tidemark: a.state.get().Tidemark}
+	return &refresher{agent: a, peer: newPeer(a.options.Server, a.peer.dial), tidemark: a.state.get().Tidemark}
 }
 
 func (r *refresher) run(ctx context.Context) {

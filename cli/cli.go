@@ -28,7 +28,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("%w; see 'tidemark %s --help'", err, c.Name())
 	})
-	root.AddCommand(alertCommand(), upCommand(), serverCommand(), agentCommand(), checkConfigCommand(), importCommand(), loadCommand(), storeCommand(), mongoCommand(), scriptWorkerCommand(), versionCommand())
+	root.AddCommand(alertCommand(), upCommand(), serverCommand(), agentCommand(), checkConfigCommand(), importCommand(), loadCommand(), storeCommand(), mongoCommand(), scriptWorkerCommand(), versionCommand(), hostCommand(), queueCommand(), checkCommand())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := root.ExecuteContext(ctx); err != nil {

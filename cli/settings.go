@@ -28,6 +28,7 @@ type settings struct {
 	agentServer, agentHost    string
 	agentInterval             time.Duration
 	mongo                     string
+	tls                       config.AgentTLS
 	verbose                   bool
 	flags                     *pflag.FlagSet
 }
@@ -53,6 +54,14 @@ func (s *settings) addCommon(f *pflag.FlagSet) {
 func (s *settings) addAgent(f *pflag.FlagSet) {
 	f.StringVar(&s.agentHost, "host", "", "name of this machine at the server (default: its host name)")
 	f.StringVar(&s.mongo, "mongo", "", "watch MongoDB traffic on this network device, such as eth0, lo or any (needs root or CAP_NET_RAW)")
+	f.StringVar(&s.tls.Connect, "tls-connect", "", "how to connect to the server: unencrypted, psk or cert (default unencrypted)")
+	f.StringVar(&s.tls.PSKIdentity, "tls-psk-identity", "", "identity of the pre-shared key")
+	f.StringVar(&s.tls.PSKFile, "tls-psk-file", "", "file with the pre-shared key in hexadecimal digits")
+	f.StringVar(&s.tls.CAFile, "tls-ca-file", "", "file with the certificates of the authorities")
+	f.StringVar(&s.tls.CertificateFile, "tls-cert-file", "", "file with the own certificate")
+	f.StringVar(&s.tls.KeyFile, "tls-key-file", "", "file with the key of the own certificate")
+	f.StringVar(&s.tls.ServerIssuer, "tls-server-cert-issuer", "", "issuer that the server's certificate must have")
+	f.StringVar(&s.tls.ServerSubject, "tls-server-cert-subject", "", "subject that the server's certificate must have")
 	f.DurationVar(&s.agentInterval, "interval", 0, "time between two measurements (default 1s)")
 }
 
@@ -76,6 +85,14 @@ func (s *settings) load() (*config.Config, error) {
 		{"server", &c.Agent.Server, s.agentServer},
 		{"host", &c.Agent.Host, s.agentHost},
 		{"mongo", &c.Agent.MongoInterface, s.mongo},
+		{"tls-connect", &c.Agent.TLS.Connect, s.tls.Connect},
+		{"tls-psk-identity", &c.Agent.TLS.PSKIdentity, s.tls.PSKIdentity},
+		{"tls-psk-file", &c.Agent.TLS.PSKFile, s.tls.PSKFile},
+		{"tls-ca-file", &c.Agent.TLS.CAFile, s.tls.CAFile},
+		{"tls-cert-file", &c.Agent.TLS.CertificateFile, s.tls.CertificateFile},
+		{"tls-key-file", &c.Agent.TLS.KeyFile, s.tls.KeyFile},
+		{"tls-server-cert-issuer", &c.Agent.TLS.ServerIssuer, s.tls.ServerIssuer},
+		{"tls-server-cert-subject", &c.Agent.TLS.ServerSubject, s.tls.ServerSubject},
 	}
 	for _, t := range texts {
 		if s.flags.Changed(t.flag) {
@@ -234,6 +251,7 @@ func agentOptions(c *config.Config, logger *slog.Logger) agent.Options {
 	return agent.Options{
 		Server: c.Agent.Server, Host: c.Agent.Host, Interval: c.Agent.Interval, BufferBytes: c.Agent.BufferBytes, Version: Version, Logger: logger,
 		Mongo: agent.Mongo{Interface: c.Agent.MongoInterface, Ports: c.Agent.MongoPorts},
+		TLS:   agent.TLS(c.Agent.TLS),
 	}
 }
 

@@ -164,14 +164,34 @@ func (b *builder) entry(c *model.HostConfig) *entry {
 func (h *hostBuilder) interfaces() {
 	list := slices.Clone(h.entry.host.Interfaces)
 	for i := range list {
-		var errs [2]error
-		list[i].Address, errs[0] = h.macros.expand(h.names.Replace(list[i].Address))
-		list[i].Port, errs[1] = h.macros.expand(list[i].Port)
-		if err := errors.Join(errs[:]...); err != nil {
+		at := &list[i]
+		fields := []*string{&at.Address, &at.Port, &at.IP, &at.DNS}
+		if at.SNMP != nil {
+			access := *at.SNMP
+			at.SNMP = &access
+			fields = append(fields, &access.Community, &access.Context, &access.SecurityName, &access.AuthPassphrase, &access.PrivPassphrase)
+		}
+		var errs []error
+		for _, field := range fields {
+			var err error
+			*field, err = h.macros.expand(h.names.Replace(*field))
+			errs = append(errs, err)
+		}
+		if err := errors.Join(errs...); err != nil {
 			h.fault("interface "+list[i].Address, err)
 		}
 	}
 	h.entry.host.Interfaces = list
+	if h.entry.host.IPMI != nil {
+		access := *h.entry.host.IPMI
+		var errs [2]error
+		access.Username, errs[0] = h.macros.expand(access.Username)
+		access.Password, errs[1] = h.macros.expand(access.Password)
+		if err := errors.Join(errs[:]...); err != nil {
+			h.fault("IPMI access", err)
+		}
+		h.entry.host.IPMI = &access
+	}
 }
 
 func isActive(i *model.Item) bool { return i.Enabled && i.Type == model.ActiveAgent }
@@ -184,7 +204,7 @@ func (h *hostBuilder) fault(object string, err error) {
 // of the host has after macros are expanded is left out.
 func (h *hostBuilder) item(c *model.ItemConfig) {
 	i := c.Item
-	var errs [9]error
+	var errs [10]error
 	if i.AllowedHosts != "" {
 		i.AllowedHosts, errs[8] = h.macros.expand(h.names.Replace(i.AllowedHosts))
 	}
@@ -194,9 +214,14 @@ func (h *hostBuilder) item(c *model.ItemConfig) {
 	i.History, errs[3] = h.retention("history", c.HistoryText)
 	i.Trends, errs[4] = h.retention("trends", c.TrendsText)
 	i.Steps, errs[5] = h.steps(i.Steps)
-	if i.Params != "" {
+	switch {
+	case i.Params == "":
+	case i.Type == model.Calculated:
 		i.Params, errs[6] = h.macros.expandExpression(i.Params)
+	default:
+		i.Params, errs[6] = h.macros.expand(h.names.Replace(i.Params))
 	}
+	errs[9] = h.collect(&i, c.TimeoutText)
 	master := c.MasterKey
 	if i.Type == model.Dependent {
 		if master, errs[7] = h.macros.expand(master); master == "" && errs[7] == nil {

@@ -129,36 +129,30 @@ func (f *itemFields) item(i *model.ItemConfig) error {
 	return nil
 }
 
-// extras fills in what only some kinds of items have: formula, master item, and from where and how values may be sent.
+// extras fills in what only some kinds of items have: formula, master item, from where and how values may be sent, and what
+// collectors need.
 func (f *itemFields) extras(i *model.ItemConfig) error {
-	if f.extra == "" {
+	if f.extra == "" && f.kind != model.HTTPAgent {
 		return nil
 	}
-	switch f.kind {
-	case model.Calculated, model.Dependent, model.Trapper, model.HTTPAgent:
-	default:
-		return nil
-	}
-	var extra struct {
-		Params string `json:"params"`
-		Master struct {
-			Key string `json:"key"`
-		} `json:"master_item"`
-		AllowedHosts string `json:"allowed_hosts"`
-		AllowTraps   string `json:"allow_traps"`
-	}
-	if err := json.Unmarshal([]byte(f.extra), &extra); err != nil {
-		return fmt.Errorf("column extra: %w", err)
+	extra := itemExtras{FollowRedirects: "YES", StatusCodes: "200"}
+	if f.extra != "" {
+		if err := json.Unmarshal([]byte(f.extra), &extra); err != nil {
+			return fmt.Errorf("column extra: %w", err)
+		}
 	}
 	switch f.kind {
-	case model.Calculated:
+	case model.Calculated, model.Script, model.SSH, model.Telnet, model.Database:
 		i.Params = extra.Params
 	case model.Dependent:
 		i.MasterKey = extra.Master.Key
-	default:
+		return nil
+	case model.Trapper, model.HTTPAgent:
 		i.AllowedHosts = extra.AllowedHosts
 		i.Trapping = f.kind == model.HTTPAgent && (extra.AllowTraps == "YES" || extra.AllowTraps == "1")
 	}
+	i.TimeoutText = extra.Timeout
+	i.Collect = extra.collect(f.kind)
 	return nil
 }
 

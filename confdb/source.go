@@ -148,8 +148,8 @@ func (r *hostReader) readHosts(ctx context.Context, span idRange) error {
 	return rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
 		c := &model.HostConfig{}
 		h := &c.Host
-		var tags, macros, interfaces string
-		err := rows.Scan(&h.ID, &h.Host, &h.Name, &h.UUID, &h.Enabled, &h.Metadata, &tags, &macros, &interfaces, &h.Revision)
+		var tags, macros, interfaces, extra string
+		err := rows.Scan(&h.ID, &h.Host, &h.Name, &h.UUID, &h.Enabled, &h.Metadata, &tags, &macros, &interfaces, &extra, &h.Revision)
 		if err == nil {
 			h.Tags, err = unpackTags(tags)
 		}
@@ -159,9 +159,12 @@ func (r *hostReader) readHosts(ctx context.Context, span idRange) error {
 		if err == nil {
 			h.Interfaces, err = unpackInterfaces(interfaces)
 		}
+		if err == nil {
+			h.IPMI, err = unpackIPMI(extra)
+		}
 		r.hosts[h.ID] = c
 		return err
-	}, `SELECT id, host, name, uuid, enabled, metadata, tags, macros, interfaces, revision FROM hosts WHERE id BETWEEN ? AND ?`,
+	}, `SELECT id, host, name, uuid, enabled, metadata, tags, macros, interfaces, extra, revision FROM hosts WHERE id BETWEEN ? AND ?`,
 		span.from, span.to)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -147,10 +148,12 @@ func TestUnpackInterfaces(t *testing.T) {
 	got, err := unpackInterfaces(`{"interfaces":[{"ip":"10.0.0.1","interface_ref":"if1"},
 		{"type":"SNMP","useip":"NO","dns":"{$NAME}","port":"{$PORT}","default":"NO","interface_ref":"if2"},{"type":"ODD"}]}`)
 	want := []model.Interface{
-		{Type: model.AgentInterface, Main: true, Ref: "if1", Address: "10.0.0.1", Port: "10050"},
-		{Type: model.SNMPInterface, Ref: "if2", Address: "{$NAME}", Port: "{$PORT}"},
+		{Type: model.AgentInterface, Main: true, Ref: "if1", Address: "10.0.0.1", IP: "10.0.0.1", Port: "10050"},
+		{Type: model.SNMPInterface, Ref: "if2", Address: "{$NAME}", DNS: "{$NAME}", Port: "{$PORT}", SNMP: &model.SNMPAccess{
+			Version: "SNMPV2", SecurityLevel: "NOAUTHNOPRIV", AuthProtocol: "MD5", PrivProtocol: "DES",
+		}},
 	}
-	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 	if got, err := unpackInterfaces(packInterfaces([]Interface{{IP: "10.1.2.3"}})); err != nil || len(got) != 1 || got[0].Address != "10.1.2.3" {

@@ -107,6 +107,19 @@ type Agent struct {
 	// means 27017.
 	MongoInterface string
 	MongoPorts     []uint16
+	TLS            AgentTLS
+}
+
+// AgentTLS is how the agent protects its connections to the server.
+type AgentTLS struct {
+	// Connect is unencrypted, psk or cert.
+	Connect string
+	// PSKIdentity and PSKFile are the pre-shared key: its identity, and a file with one line of hexadecimal digits.
+	PSKIdentity, PSKFile string
+	// CAFile, CertificateFile and KeyFile are PEM files.
+	CAFile, CertificateFile, KeyFile string
+	// ServerIssuer and ServerSubject are what the server's certificate must have; empty for any.
+	ServerIssuer, ServerSubject string
 }
 
 // Default returns the settings of a process without a file.
@@ -116,7 +129,7 @@ func Default() *Config {
 		HTTP:    HTTP{Listen: "127.0.0.1:8420"},
 		Trapper: Trapper{Listen: "127.0.0.1:10051"},
 		Storage: Storage{Engine: EngineDB, Durability: DurabilityGroup, PageCacheBytes: 128 << 20},
-		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20},
+		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, TLS: AgentTLS{Connect: "unencrypted"}},
 		set:     map[string]position{},
 	}
 }
@@ -169,6 +182,12 @@ func (c *Config) Validate() error {
 	}
 	if c.Storage.Engine == EngineDB && c.Storage.DSN != "" {
 		wrong("storage.dsn", "found a connection string, but storage.engine is %s; expected engine postgres or no dsn", c.Storage.Engine)
+	}
+	switch t := c.Agent.TLS; {
+	case t.Connect == "psk" && (t.PSKIdentity == "" || t.PSKFile == ""):
+		wrong("agent.tls.connect", "found psk; expected agent.tls.psk_identity and agent.tls.psk_file with it")
+	case t.Connect == "cert" && (t.CAFile == "" || t.CertificateFile == "" || t.KeyFile == ""):
+		wrong("agent.tls.connect", "found cert; expected agent.tls.ca_file, agent.tls.certificate_file and agent.tls.key_file with it")
 	}
 	if len(list) == 0 {
 		return nil

@@ -31,6 +31,10 @@ agent:
   host: $${literal}
   interval: 500ms
   buffer: 16 MiB
+  tls:
+    connect: psk
+    psk_identity: one
+    psk_file: one.psk
 `
 
 func TestParse_full(t *testing.T) {
@@ -45,7 +49,7 @@ func TestParse_full(t *testing.T) {
 		Trapper:          Trapper{Listen: ":10051"},
 		Autoregistration: true,
 		Storage:          Storage{Engine: EngineDB, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20},
-		Agent:            Agent{Server: "monitor.example:10051", Host: "${literal}", Interval: 500 * time.Millisecond, BufferBytes: 16 << 20},
+		Agent:            Agent{Server: "monitor.example:10051", Host: "${literal}", Interval: 500 * time.Millisecond, BufferBytes: 16 << 20, TLS: AgentTLS{Connect: "psk", PSKIdentity: "one", PSKFile: "one.psk"}},
 	}
 	if !got.IsSet("http.tls.key_file") || got.IsSet("storage.dsn") {
 		t.Errorf("IsSet is wrong: %v", got.set)

@@ -22,6 +22,10 @@ type Interface struct {
 	Address string
 	// Port is as configured: a number or a macro.
 	Port string
+	// IP and DNS are both addresses as configured; Address is the one in use.
+	IP, DNS string
+	// SNMP is set for SNMP interfaces.
+	SNMP *SNMPAccess
 }
 
 // ConnectionKind is how a peer's connection is protected; several are one mask. The numbers are Zabbix's.

@@ -21,4 +21,6 @@ type ItemConfig struct {
 	// MasterKey is the key of the master item of a dependent item, on the same host; Item.MasterID and Item.HasDependents are
 	// not set.
 	MasterKey string
+	// TimeoutText is how long a check may take, such as "10s"; empty for the default. Item.Collect.Timeout is not set.
+	TimeoutText string
 }

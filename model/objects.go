@@ -45,6 +45,8 @@ type Host struct {
 	Metadata string
 	// Interfaces are where the host is reached.
 	Interfaces []Interface
+	// IPMI is how its management controllers are logged in to; nil for an anonymous login.
+	IPMI *IPMIAccess
 	// Revision rises with every change that an agent or proxy must learn of.
 	Revision uint64
 }
@@ -112,8 +114,10 @@ type Item struct {
 	Trapping     bool
 	// TemplateID is the template that the item was inherited from; zero for the host's own.
 	TemplateID TemplateID
-	// Params is what some types need besides the key: the formula of a calculated item, macros expanded.
+	// Params is what some types need besides the key: the formula of a calculated item, a script, a command, a query, macros expanded.
 	Params string
+	// Collect is what collectors need besides; nil for none.
+	Collect *Collect
 	// MasterID is the item whose values a dependent item is made of; zero for others.
 	MasterID ItemID
 	// HasDependents says that dependent items are made of the item's values.

@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"strconv"
 
 	"tidemark/collect/keyring"
 	"tidemark/collect/poller"
 	"tidemark/collect/trapper"
 	"tidemark/collect/zbxagent"
 	"tidemark/confdb"
-	"tidemark/model"
 )
 
 // agentAccess is how agents and senders are let in and connected to: by the TLS settings of their hosts.
@@ -61,18 +58,4 @@ func (a *agentAccess) trapperTLS() *trapper.TLS {
 // kinds are the checks of agents for the poller.
 func (a *agentAccess) kinds() []poller.Kind {
 	return []poller.Kind{zbxagent.New(zbxagent.Options{Access: a.keys, Certificates: a.certificates}).Kind()}
-}
-
-// agentTask makes the task of a passive agent item: at the host's main interface for agents. A host without one is not asked.
-func agentTask(h *model.Host, item *model.Item) (poller.Task, bool) {
-	for _, i := range h.Interfaces {
-		if i.Type != model.AgentInterface || !i.Main {
-			continue
-		}
-		if port, err := strconv.ParseUint(i.Port, 10, 16); err != nil || port == 0 || i.Address == "" {
-			return poller.Task{}, false
-		}
-		return poller.Task{Item: item, Address: net.JoinHostPort(i.Address, i.Port)}, true
-	}
-	return poller.Task{}, false
 }

@@ -301,7 +301,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	s.trapper = trapper.New(options)
 	s.polling = newPolling(pollingOptions{
 		sink: s.preproc, names: s.names, values: s.values, trends: &hourTrends{engine: s.engine}, version: s.o.Version, started: s.started,
-		kinds: s.agents.kinds(), tasks: agentTask, metrics: s.metrics, logger: s.logger,
+		kinds: s.agents.kinds(), tasks: pollTask, metrics: s.metrics, logger: s.logger,
 	})
 	return nil
 }

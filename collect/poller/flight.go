@@ -73,7 +73,7 @@ func (p *Poller) take(k *kind, q *queue, now int64) *flight {
 		}
 		switch {
 		case c.gone:
-		case f != nil && (c.at != f.at || f.timeout != c.timeout()):
+		case f != nil && (c.at != f.at || f.timeout != c.timeout() || (c.task.Fault == "") != (f.tasks[0].Fault == "")):
 			rest = append(rest, c)
 		case f == nil && c.at.closed(now):
 			c.due = c.postponed(now)
@@ -109,7 +109,13 @@ func (p *Poller) fly(ctx context.Context, f *flight) {
 	defer p.flights.Done()
 	f.results = make([]Result, len(f.tasks))
 	checking, cancel := context.WithTimeout(ctx, f.timeout)
-	f.kind.Checker.Check(checking, f.tasks, f.results)
+	if f.tasks[0].Fault == "" {
+		f.kind.Checker.Check(checking, f.tasks, f.results)
+	} else {
+		for i, t := range f.tasks {
+			f.results[i] = Result{NotSupported, []byte(t.Fault)}
+		}
+	}
 	cancel()
 	if errors.Is(ctx.Err(), context.Canceled) {
 		// The server stops; that the check was cut off says nothing of the host.

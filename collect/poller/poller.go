@@ -31,6 +31,12 @@ type Task struct {
 	Address string
 	// Timeout bounds one check; zero is that of the kind.
 	Timeout time.Duration
+	// Interface is the host's interface that the item uses, Host the host; both are only read, and nil where checks need none.
+	Interface *model.Interface
+	Host      *model.Host
+	// Fault is why the item cannot be asked for as it is configured: it becomes not supported for that at its times. Such a task has no
+	// Address.
+	Fault string
 }
 
 // Outcome says what became of a check.

@@ -120,7 +120,7 @@ func (c *Checker) connectCertificate(ctx context.Context, q Query) (net.Conn, er
 	if err != nil {
 		return nil, err
 	}
-	secured := tls.Client(nc, verifying(c.o.Certificates, &q.TLS))
+	secured := tls.Client(nc, tlspsk.Verifying(c.o.Certificates, q.TLS.Issuer, q.TLS.Subject))
 	if err := secured.HandshakeContext(ctx); err != nil {
 		return nil, errors.Join(err, secured.Close())
 	}

@@ -108,7 +108,7 @@ type reader struct {
 // Check implements poller.Checker.
 func (c *Checker) Check(ctx context.Context, tasks []*poller.Task, results []poller.Result) {
 	for i, t := range tasks {
-		q := Query{Address: t.Address, Key: t.Item.Key}
+		q := Query{Address: t.Address, Key: t.Item.CheckKey()}
 		if c.o.Access != nil {
 			q.TLS, _ = c.o.Access.HostTLS(t.Item.HostID)
 		}

@@ -1,26 +1,23 @@
-package zbxagent
+package tlspsk
 
 import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
-
-	"tidemark/model"
 )
 
-// verifying returns settings that check a certificate as Zabbix does: it must come from one of the authorities, and be of
-// the issuer and subject that the host says, whatever machine it names.
-func verifying(base *tls.Config, t *model.HostTLS) *tls.Config {
+// Verifying returns settings for a client that check the peer's certificate as Zabbix does: it must come from one of the authorities
+// in RootCAs, and be of the issuer and subject, where those are not empty, whatever machine it names.
+func Verifying(base *tls.Config, issuer, subject string) *tls.Config {
 	c := base.Clone()
 	// Only the check of the machine's name is left out; the rest is below.
 	c.InsecureSkipVerify = true
-	roots, issuer, subject := c.RootCAs, t.Issuer, t.Subject
+	roots := c.RootCAs
 	c.VerifyConnection = func(state tls.ConnectionState) error {
 		if len(state.PeerCertificates) == 0 {
-			return errors.New("the agent shows no certificate")
+			return errors.New("the peer shows no certificate")
 		}
 		between := x509.NewCertPool()
 		for _, cert := range state.PeerCertificates[1:] {
@@ -42,8 +39,4 @@ func verifying(base *tls.Config, t *model.HostTLS) *tls.Config {
 		return nil
 	}
 	return c
-}
-
-func isReset(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tidemark/internal/tlspsk"
+)
+
+type oneKey struct {
+	identity string
+	key      []byte
+}
+
+func (k oneKey) Keys(identity string) [][]byte {
+	if identity != k.identity {
+		return nil
+	}
+	return [][]byte{k.key}
+}
+
+func TestTLS_dialer(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	key := write("key", strings.Repeat("ab", 32)+"\n")
+	wrong := func(s TLS, want string) {
+		t.Helper()
+		if _, err := s.dialer(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", s, err, want)
+		}
+	}
+	wrong(TLS{Connect: "tls"}, "expected unencrypted, psk or cert")
+	wrong(TLS{Connect: "psk"}, "expected agent.tls.psk_identity")
+	wrong(TLS{Connect: "psk", PSKIdentity: "a", PSKFile: dir + "/none"}, "no such file")
+	wrong(TLS{Connect: "psk", PSKIdentity: "a", PSKFile: write("bad", "xyz")}, "expected one line of hexadecimal digits")
+	wrong(TLS{Connect: "psk", PSKIdentity: "a", PSKFile: write("short", "abcd")}, "4 hexadecimal digits")
+	wrong(TLS{Connect: "psk", PSKIdentity: "a", PSKFile: write("long", strings.Repeat("ab", 4000))}, "at most 4096")
+	wrong(TLS{Connect: "cert"}, "expected agent.tls.ca_file")
+	wrong(TLS{Connect: "cert", CAFile: key, CertificateFile: key, KeyFile: key}, "agent.tls: ")
+
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer nc.Close()
+				_ = nc.SetDeadline(time.Now().Add(time.Minute))
+				c := tlspsk.Server(nc, &tlspsk.Config{Keys: oneKey{"a", []byte(strings.Repeat("\xab", 32))}})
+				_, _ = c.Write([]byte("x"))
+			}()
+		}
+	}()
+	try := func(identity string) error {
+		dial, err := (&TLS{Connect: "psk", PSKIdentity: identity, PSKFile: key}).dialer()
+		if err != nil {
+			return err
+		}
+		c, err := dial(t.Context(), ln.Addr().String())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_, err = c.Read(make([]byte, 1))
+		return err
+	}
+	if err := try("a"); err != nil {
+		t.Error(err)
+	}
+	if err := try("b"); err == nil || !strings.Contains(err.Error(), "do the agent's TLS settings fit") {
+		t.Errorf("a key that the server does not have: %v", err)
+	}
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// remote is a running server that a command speaks to.
+type remote struct {
+	http, tokenFile string
+	asJSON          bool
+}
+
+const (
+	// remoteTimeout bounds one request, maxRemoteAnswer its answer.
+	remoteTimeout   = time.Minute
+	maxRemoteAnswer = 64 << 20
+)
+
+func (r *remote) add(c *cobra.Command) {
+	f := c.PersistentFlags()
+	f.StringVar(&r.http, "http", "127.0.0.1:8420", "address of the running server, host:port or https://host:port")
+	f.StringVar(&r.tokenFile, "token-file", "", "file with the token that the server asks for")
+	f.BoolVar(&r.asJSON, "json", false, "print the server's answer as JSON")
+}
+
+// call sends one request and decodes the answer into into; what is the command for messages.
+func (r *remote) call(ctx context.Context, method, path string, body, into any) ([]byte, error) {
+	var sent []byte
+	if body != nil {
+		var err error
+		if sent, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+	}
+	base := r.http
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	request, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(sent))
+	if err != nil {
+		return nil, usagef("--http %q: expected host:port", r.http)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if r.tokenFile != "" {
+		token, err := readBounded(r.tokenFile)
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	client := http.Client{Timeout: remoteTimeout}
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("no answer from the server at %s: %w; is it running?", r.http, err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxRemoteAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("read the server's answer: %w", err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		var refusal struct {
+			Error struct{ Message string }
+		}
+		if json.Unmarshal(text, &refusal) == nil && refusal.Error.Message != "" {
+			return nil, fmt.Errorf("the server refuses: %s", refusal.Error.Message)
+		}
+		return nil, fmt.Errorf("the server answered %s", answer.Status)
+	}
+	if into != nil {
+		if err := json.Unmarshal(text, into); err != nil {
+			return nil, fmt.Errorf("read the server's answer: %w", err)
+		}
+	}
+	return text, nil
+}

@@ -1,0 +1,111 @@
+package confcache
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tidemark/expr"
+	"tidemark/model"
+)
+
+// maxTimeout is the longest time that a check may take, as Zabbix has it.
+const maxTimeout = 10 * time.Minute
+
+// collect expands what collectors need of an item; without macros it is shared. The key of i is expanded already.
+func (h *hostBuilder) collect(i *model.Item, timeout string) error {
+	keyed := strings.Contains(i.Key, "{HOST.")
+	if i.Collect == nil && timeout == "" && !keyed {
+		return nil
+	}
+	c := model.Collect{}
+	if i.Collect != nil {
+		c = *i.Collect
+	}
+	e := &expander{host: h, item: i}
+	if keyed {
+		c.Key = e.text(i.Key)
+	}
+	if timeout != "" {
+		text := e.text(timeout)
+		d, ok := expr.ParseDuration(text, false)
+		if !ok || d < time.Second || d > maxTimeout {
+			e.errs = append(e.errs, fmt.Errorf("timeout %q; expected 1s to 10m", text))
+		}
+		c.Timeout = d
+	}
+	for _, field := range []*string{
+		&c.Username, &c.Password, &c.PublicKey, &c.PrivateKey, &c.SNMPOID, &c.IPMISensor, &c.JMXEndpoint,
+	} {
+		*field = e.text(*field)
+	}
+	c.Parameters = e.pairs(c.Parameters)
+	if c.HTTP != nil {
+		r := *c.HTTP
+		for _, field := range []*string{
+			&r.URL, &r.Posts, &r.StatusCodes, &r.Proxy, &r.CertFile, &r.KeyFile, &r.KeyPassword,
+		} {
+			*field = e.text(*field)
+		}
+		r.Query, r.Headers = e.pairs(r.Query), e.pairs(r.Headers)
+		if e.changed {
+			c.HTTP = &r
+		}
+	}
+	if e.changed || timeout != "" {
+		i.Collect = &c
+	}
+	return errors.Join(e.errs...)
+}
+
+// expander expands the texts of one item and remembers whether any changed.
+type expander struct {
+	host    *hostBuilder
+	item    *model.Item
+	names   *strings.Replacer
+	changed bool
+	errs    []error
+}
+
+func (e *expander) text(text string) string {
+	if !strings.Contains(text, "{$") && !strings.Contains(text, "{HOST.") {
+		return text
+	}
+	e.changed = true
+	out, err := e.host.macros.expand(text)
+	if err != nil {
+		e.errs = append(e.errs, err)
+	}
+	if !strings.Contains(out, "{HOST.") {
+		return out
+	}
+	if e.names == nil {
+		e.names = hostMacros(&e.host.entry.host, e.item)
+	}
+	return e.names.Replace(out)
+}
+
+func (e *expander) pairs(list []model.Pair) []model.Pair {
+	uses := func(p model.Pair) bool { return strings.Contains(p.Name+p.Value, "{") }
+	if !slices.ContainsFunc(list, uses) {
+		return list
+	}
+	list = slices.Clone(list)
+	for n := range list {
+		list[n] = model.Pair{Name: e.text(list[n].Name), Value: e.text(list[n].Value)}
+	}
+	return list
+}
+
+// hostMacros replaces the macros of a host and of the interface that an item uses.
+func hostMacros(h *model.Host, i *model.Item) *strings.Replacer {
+	at := h.InterfaceFor(i)
+	if at == nil {
+		at = &model.Interface{}
+	}
+	return strings.NewReplacer(
+		"{HOST.HOST}", h.Host, "{HOST.NAME}", h.Name, "{HOST.CONN}", at.Address, "{HOST.IP}", at.IP, "{HOST.DNS}", at.DNS, "{HOST.PORT}", at.Port,
+	)
+}

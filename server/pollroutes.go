@@ -1,0 +1,214 @@
+package server
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"tidemark/api"
+	"tidemark/collect/poller"
+	"tidemark/model"
+)
+
+// interfaceState is an interface of a host as the API shows it.
+type interfaceState struct {
+	// Type is agent, snmp, ipmi or jmx.
+	Type    string `json:"type"`
+	Main    bool   `json:"main"`
+	Address string `json:"address"`
+	Port    string `json:"port"`
+	// State is unknown, available or unavailable; Error why the last check failed, and FailingSince since when they fail, Unix
+	// milliseconds.
+	State        string `json:"state"`
+	Error        string `json:"error,omitempty"`
+	FailingSince int64  `json:"failing_since,omitempty"`
+}
+
+type interfaceList struct {
+	Interfaces []interfaceState `json:"interfaces"`
+}
+
+// queueAnswer says which items are late.
+type queueAnswer struct {
+	// Late are those that are late by more than 6 s.
+	Late int `json:"late"`
+	// Types are counts by how late items are: by 5 s, 10 s, 30 s, 1 min, 5 min, 10 min, each up to the next.
+	Types []queueType `json:"types"`
+	Items []queueItem `json:"items"`
+	Kinds []queueKind `json:"kinds"`
+}
+
+type queueType struct {
+	Type   string        `json:"type"`
+	Delays poller.Delays `json:"delays"`
+}
+
+type queueItem struct {
+	ID   string `json:"id"`
+	Host string `json:"host"`
+	Key  string `json:"key"`
+	// DueAt is when it should have been asked for, Unix milliseconds.
+	DueAt int64 `json:"due_at"`
+}
+
+// queueKind is how busy the checks of a kind are.
+type queueKind struct {
+	Kind     string  `json:"kind"`
+	InFlight int     `json:"in_flight"`
+	Limit    int     `json:"limit"`
+	Busy     float64 `json:"busy_percent"`
+	Waiting  int     `json:"waiting"`
+}
+
+// checkRequest asks for values at once.
+type checkRequest struct {
+	// Host is the host's technical name, Key an item's key; without one all items of the host are asked for.
+	Host string `json:"host"`
+	Key  string `json:"key"`
+}
+
+type checkAnswer struct {
+	// Items is how many are asked for.
+	Items int `json:"items"`
+}
+
+const (
+	// maxQueueItems bounds the late items that are listed.
+	maxQueueItems = 1000
+	// maxCheckBytes bounds a request to check now.
+	maxCheckBytes = 64 << 10
+)
+
+// pollRoutes are those of what is asked for.
+func (p *polling) routes() []api.Route {
+	id := api.Param{Name: "id", Type: "string", About: "Id of the host.", Required: true}
+	return []api.Route{
+		{
+			Method: http.MethodGet, Pattern: "/api/hosts/{id}/interfaces", Permission: api.View, Handler: api.JSON(p.showInterfaces),
+			Doc: &api.Doc{Summary: "Interfaces of a host and whether they answer.", Answer: interfaceList{}, Params: []api.Param{id}},
+		},
+		{
+			Method: http.MethodGet, Pattern: "/api/queue", Permission: api.View, Handler: api.JSON(p.showQueue),
+			Doc: &api.Doc{Summary: "Items that should have been asked for and were not yet, and how busy each kind of checks is.", Answer: queueAnswer{}},
+		},
+		{
+			Method: http.MethodPost, Pattern: "/api/check-now", Permission: api.Edit, Handler: api.JSON(p.checkNow), MaxBodyBytes: maxCheckBytes,
+			Doc: &api.Doc{Summary: "Asks for an item of a host, or for all of them, at once.", Answer: checkAnswer{}, BodyTypes: []string{"application/json"}},
+		},
+	}
+}
+
+var interfaceTypes = map[model.InterfaceType]string{
+	model.AgentInterface: "agent", model.SNMPInterface: "snmp", model.IPMIInterface: "ipmi", model.JMXInterface: "jmx",
+}
+
+func (p *polling) showInterfaces(r *http.Request) (any, error) {
+	id, err := hostOf(r)
+	if err != nil {
+		return nil, err
+	}
+	h, ok := p.o.names.cache.Snapshot().HostByID(id)
+	if !ok {
+		return nil, api.NotFound("no host has this id")
+	}
+	states := p.poller.Interfaces(id)
+	list := interfaceList{Interfaces: []interfaceState{}}
+	for i := range h.Interfaces {
+		at := &h.Interfaces[i]
+		out := interfaceState{Type: interfaceTypes[at.Type], Main: at.Main, Address: at.Address, Port: at.Port, State: "unknown"}
+		for n := range states {
+			if s := &states[n]; s.Kind == out.Type && s.Address == joinPort(at) {
+				out.State = [...]string{"unknown", "available", "unavailable"}[s.Available]
+				out.Error, out.FailingSince = s.Error, s.FailingSince/int64(time.Millisecond)
+			}
+		}
+		list.Interfaces = append(list.Interfaces, out)
+	}
+	return list, nil
+}
+
+func (p *polling) showQueue(*http.Request) (any, error) {
+	s := p.o.names.cache.Snapshot()
+	out := queueAnswer{Late: p.poller.Queue(0, 0), Types: []queueType{}, Items: []queueItem{}, Kinds: []queueKind{}}
+	for t, delays := range p.poller.QueueByType() {
+		out.Types = append(out.Types, queueType{Type: typeName(t), Delays: delays})
+	}
+	slices.SortFunc(out.Types, func(a, b queueType) int { return cmp.Compare(a.Type, b.Type) })
+	late := p.poller.QueueDetails(maxQueueItems)
+	slices.SortFunc(late, func(a, b poller.Late) int { return cmp.Compare(a.Due, b.Due) })
+	for _, l := range late {
+		item := queueItem{ID: strconv.FormatUint(uint64(l.Item), 10), DueAt: l.Due / int64(time.Millisecond)}
+		if i, ok := s.Item(l.Item); ok {
+			item.Key = i.Key
+		}
+		if h, ok := s.HostByID(l.Host); ok {
+			item.Host = h.Host
+		}
+		out.Items = append(out.Items, item)
+	}
+	for _, b := range p.poller.Busy() {
+		out.Kinds = append(out.Kinds, queueKind{Kind: b.Kind, InFlight: b.InFlight, Limit: b.Limit, Busy: b.Percent, Waiting: b.Due})
+	}
+	return out, nil
+}
+
+// typeName names an item type for people.
+func typeName(t model.ItemType) string {
+	names := map[model.ItemType]string{
+		model.PassiveAgent: "Zabbix agent", model.SimpleCheck: "simple check", model.Internal: "internal", model.External: "external check",
+		model.Database: "database monitor", model.IPMI: "IPMI agent", model.SSH: "SSH agent", model.Telnet: "TELNET agent", model.Calculated: "calculated",
+		model.JMX: "JMX agent", model.HTTPAgent: "HTTP agent", model.SNMPAgent: "SNMP agent", model.Script: "script",
+	}
+	if name := names[t]; name != "" {
+		return name
+	}
+	return "type " + strconv.Itoa(int(t))
+}
+
+func (p *polling) checkNow(r *http.Request) (any, error) {
+	var in checkRequest
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return nil, api.BodyError(err)
+	}
+	s := p.o.names.cache.Snapshot()
+	h, ok := s.Host(in.Host)
+	if !ok {
+		return nil, api.NotFound("no host has the name " + strconv.Quote(in.Host))
+	}
+	items := s.Items(h.ID)
+	found, answer := false, checkAnswer{}
+	for i := range items {
+		item := &items[i]
+		if in.Key != "" && item.Key != in.Key {
+			continue
+		}
+		found = true
+		// A dependent item is made of its master's value.
+		for item.Type == model.Dependent {
+			master, ok := s.Item(item.MasterID)
+			if !ok {
+				break
+			}
+			item = master
+		}
+		err := p.poller.CheckNow(item.ID)
+		switch {
+		case err == nil:
+			answer.Items++
+		case in.Key != "" && errors.Is(err, poller.ErrNotPolled):
+			return nil, api.BadRequest("item " + in.Key + " is not asked for by the server: its type, its state or its host's state forbid it")
+		case !errors.Is(err, poller.ErrNotPolled):
+			return nil, err
+		}
+	}
+	if !found && in.Key != "" {
+		return nil, api.NotFound("host " + in.Host + " has no item with the key " + in.Key)
+	}
+	return answer, nil
+}

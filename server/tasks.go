@@ -1,0 +1,60 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"tidemark/collect/poller"
+	"tidemark/model"
+)
+
+// pollTask makes the task of an item: where it is asked for, and how long that may take. An item that cannot be asked for as it is
+// configured becomes not supported, with the reason.
+func pollTask(h *model.Host, item *model.Item) (poller.Task, bool) {
+	t := poller.Task{Item: item, Host: h, Interface: h.InterfaceFor(item)}
+	if item.Collect != nil {
+		if t.Timeout = item.Collect.Timeout; t.Timeout > 0 && item.Type == model.PassiveAgent {
+			t.Timeout += time.Second // The agent is told its limit; its answer needs time to arrive.
+		}
+	}
+	kind := interfaceName(item.Type)
+	if kind == "" {
+		return t, true
+	}
+	at := t.Interface
+	switch {
+	case at == nil && item.Collect != nil && item.Collect.InterfaceRef != "":
+		t.Fault = fmt.Sprintf("the host has no interface of type %s with the name %s", kind, item.Collect.InterfaceRef)
+	case at == nil:
+		t.Fault = fmt.Sprintf("the host has no interface of type %s; give it one", kind)
+	case at.Address == "":
+		t.Fault = fmt.Sprintf("the host's interface of type %s has no address", kind)
+	default:
+		if port, err := strconv.ParseUint(at.Port, 10, 16); err != nil || port == 0 {
+			t.Fault = fmt.Sprintf("the host's interface of type %s has port %q; expected a number from 1 to 65535", kind, at.Port)
+			break
+		}
+		t.Address = joinPort(at)
+	}
+	return t, true
+}
+
+// joinPort is the address of an interface with its port.
+func joinPort(at *model.Interface) string { return net.JoinHostPort(at.Address, at.Port) }
+
+// interfaceName names the type of interface that items of a type need; empty when they need none.
+func interfaceName(t model.ItemType) string {
+	switch t {
+	case model.PassiveAgent:
+		return "agent"
+	case model.SNMPAgent:
+		return "SNMP"
+	case model.IPMI:
+		return "IPMI"
+	case model.JMX:
+		return "JMX"
+	}
+	return ""
+}
