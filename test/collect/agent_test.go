@@ -82,9 +82,12 @@ func TestAgents(t *testing.T) {
 	}
 	more := func(what string) {
 		t.Helper()
-		for _, w := range want {
-			before := s.count(w[0], w[1])
-			until(t, "values of "+w[0]+" come "+what, func() bool { return s.count(w[0], w[1]) > before+1 })
+		before := make([]int, len(want))
+		for i, w := range want {
+			before[i] = s.count(w[0], w[1])
+		}
+		for i, w := range want {
+			until(t, "values of "+w[0]+" come "+what, func() bool { return s.count(w[0], w[1]) > before[i]+1 })
 		}
 	}
 	more("at first")
