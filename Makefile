@@ -40,6 +40,7 @@ lint: page
 # Unit tests run with the race detector, which needs cgo; the binary that is shipped does not.
 unit: page
 	bash storage/postgres/install-postgresql.sh
+	bash storage/postgres/install-timescale.sh
 	CGO_ENABLED=1 go test -race -timeout 25m $$(go list ./... | grep -v '^tidemark/test/')
 	cd web/app && npm test --silent
 

@@ -152,8 +152,16 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 	return server.Options{
 		Data: c.Data, HTTP: web, Token: token, Trapper: trapper, Autoregistration: c.Autoregistration, Relaxed: c.Storage.Durability == config.DurabilityRelaxed,
 		DiskSpaceBytes: c.Storage.DiskSpaceBytes, PageCacheBytes: c.Storage.PageCacheBytes, Version: Version, Logger: logger,
-		ScriptWorker: scriptWorker(), DSN: c.Storage.DSN, Certificates: certificates,
+		ScriptWorker: scriptWorker(), DSN: c.Storage.DSN, Mode: storeMode(c), Certificates: certificates,
 	}, nil
+}
+
+// storeMode is the mode of PostgreSQL's tables as the server takes it.
+func storeMode(c *config.Config) string {
+	if c.Storage.Mode == config.ModeAuto {
+		return ""
+	}
+	return string(c.Storage.Mode)
 }
 
 // pageURL is the address of the page as a browser takes it.

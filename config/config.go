@@ -69,6 +69,18 @@ const (
 	EnginePostgres = "postgres"
 )
 
+// Mode says how tables of values are kept in PostgreSQL.
+type Mode string
+
+// The modes.
+const (
+	// ModeAuto takes what the database has, and for an empty one hypertables where TimescaleDB is created, else partitions.
+	ModeAuto       Mode = "auto"
+	ModePlain      Mode = "plain"
+	ModePartitions Mode = "partitions"
+	ModeTimescale  Mode = "timescale"
+)
+
 // Durability says when values that were acknowledged are safe.
 type Durability string
 
@@ -85,7 +97,9 @@ type Storage struct {
 	// Engine is EngineDB or EnginePostgres.
 	Engine string
 	// DSN is the connection string of PostgreSQL; empty for dbengine.
-	DSN        string
+	DSN string
+	// Mode is how tables that are yet to be made are kept in PostgreSQL.
+	Mode       Mode
 	Durability Durability
 	// DiskSpaceBytes bounds the store; zero stands for 4 GiB or 10 % of the free space, whichever is less.
 	DiskSpaceBytes int64
@@ -128,7 +142,7 @@ func Default() *Config {
 		Data:    "./data",
 		HTTP:    HTTP{Listen: "127.0.0.1:8420"},
 		Trapper: Trapper{Listen: "127.0.0.1:10051"},
-		Storage: Storage{Engine: EngineDB, Durability: DurabilityGroup, PageCacheBytes: 128 << 20},
+		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20},
 		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, TLS: AgentTLS{Connect: "unencrypted"}},
 		set:     map[string]position{},
 	}
@@ -188,6 +202,9 @@ func (c *Config) Validate() error {
 		wrong("agent.tls.connect", "found psk; expected agent.tls.psk_identity and agent.tls.psk_file with it")
 	case t.Connect == "cert" && (t.CAFile == "" || t.CertificateFile == "" || t.KeyFile == ""):
 		wrong("agent.tls.connect", "found cert; expected agent.tls.ca_file, agent.tls.certificate_file and agent.tls.key_file with it")
+	}
+	if c.Storage.Engine == EngineDB && c.Storage.Mode != ModeAuto {
+		wrong("storage.mode", "found mode %s, but storage.engine is %s; expected engine postgres or no mode", c.Storage.Mode, c.Storage.Engine)
 	}
 	if len(list) == 0 {
 		return nil

@@ -48,7 +48,7 @@ func TestParse_full(t *testing.T) {
 		HTTP:             HTTP{Listen: "0.0.0.0:443", CertificateFile: "cert.pem", KeyFile: "/keys/key.pem", TokenFile: "token"},
 		Trapper:          Trapper{Listen: ":10051"},
 		Autoregistration: true,
-		Storage:          Storage{Engine: EngineDB, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20},
+		Storage:          Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20},
 		Agent:            Agent{Server: "monitor.example:10051", Host: "${literal}", Interval: 500 * time.Millisecond, BufferBytes: 16 << 20, TLS: AgentTLS{Connect: "psk", PSKIdentity: "one", PSKFile: "one.psk"}},
 	}
 	if !got.IsSet("http.tls.key_file") || got.IsSet("storage.dsn") {
@@ -102,6 +102,8 @@ func TestParse_mistakes(t *testing.T) {
 			`c:2:19: trapper.listen: found "a:b"; expected host:port, such as 127.0.0.1:8420`,
 			`c:3:17: agent.server: found "h:70000"; expected host:port, such as 127.0.0.1:8420`,
 		}},
+		{"mode of PostgreSQL only", "storage: {mode: plain}\n", []string{`c:1:17: storage.mode: found mode plain, but storage.engine is dbengine; expected engine postgres or no mode`}},
+		{"mode", "storage: {engine: postgres, dsn: x, mode: odd}\n", []string{`c:1:43: storage.mode: found "odd"; expected auto or plain or partitions or timescale`}},
 		{"choice", "storage: {durability: none}\n", []string{`c:1:23: storage.durability: found "none"; expected group or relaxed`}},
 		{"half of TLS", "http:\n  tls:\n    key_file: k\n", []string{"c:3:15: http.tls.key_file: expected both http.tls.certificate_file and http.tls.key_file, or none"}},
 		{"postgres without dsn", "storage: {engine: postgres}\n", []string{"c:1:19: storage.engine: engine postgres: expected storage.dsn, such as postgres://user@host/database"}},

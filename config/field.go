@@ -49,6 +49,7 @@ var fields = []field{
 	setting("autoregistration", parseBool, func(c *Config) *bool { return &c.Autoregistration }, anything),
 	setting("storage.engine", parseText, func(c *Config) *string { return &c.Storage.Engine }, oneOf(EngineDB, EnginePostgres)),
 	setting("storage.dsn", parseText, func(c *Config) *string { return &c.Storage.DSN }, anything),
+	setting("storage.mode", parseMode, func(c *Config) *Mode { return &c.Storage.Mode }, oneOf(ModeAuto, ModePlain, ModePartitions, ModeTimescale)),
 	setting("storage.durability", parseDurability, func(c *Config) *Durability { return &c.Storage.Durability },
 		oneOf(DurabilityGroup, DurabilityRelaxed)),
 	setting("storage.disk_space", ParseSize, func(c *Config) *int64 { return &c.Storage.DiskSpaceBytes },
@@ -88,6 +89,8 @@ func parsePorts(text string) ([]uint16, error) {
 }
 
 func parseDurability(text string) (Durability, error) { return Durability(text), nil }
+
+func parseMode(text string) (Mode, error) { return Mode(text), nil }
 
 func parseBool(text string) (bool, error) {
 	switch text {

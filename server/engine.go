@@ -71,7 +71,7 @@ func (s *Server) openPostgres(ctx context.Context, fsys vfs.FS) error {
 		classes[i] = postgres.Class(c)
 	}
 	db, err := postgres.Open(ctx, s.o.DSN, postgres.Options{
-		FS: fsys, SpoolDir: filepath.Join(s.o.Data, spoolFolder), Durability: durability, Classes: classes, SizeBytes: s.o.DiskSpaceBytes,
+		FS: fsys, SpoolDir: filepath.Join(s.o.Data, spoolFolder), Mode: postgres.Mode(s.o.Mode), Durability: durability, Classes: classes, SizeBytes: s.o.DiskSpaceBytes,
 		Metrics: s.metrics, Logger: s.logger,
 	})
 	if err != nil {

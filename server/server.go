@@ -54,6 +54,8 @@ type Options struct {
 	Relaxed bool
 	// DSN, if not empty, is the connection string of a PostgreSQL database that keeps the values instead of the embedded engine.
 	DSN string
+	// Mode is how tables of values are kept there: plain, partitions or timescale; empty takes what is there or fits best.
+	Mode string
 	// DiskSpaceBytes bounds the store; 0 means 4 GiB or 10 % of the free space, whichever is less.
 	DiskSpaceBytes int64
 	// PageCacheBytes bounds the memory for sealed pages; 0 means 128 MiB.

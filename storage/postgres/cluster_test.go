@@ -50,6 +50,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer shared.remove()
+	defer timescale.stop()
 	return m.Run()
 }
 

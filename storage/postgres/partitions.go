@@ -140,12 +140,22 @@ func (db *DB) keep(ctx context.Context) error {
 // measure takes note of what the tables take.
 func (db *DB) measure(ctx context.Context, conn *pgx.Conn) error {
 	var size, rows int64
-	err := conn.QueryRow(ctx, `WITH RECURSIVE t(oid) AS (SELECT to_regclass(name)::oid FROM tidemark_tables UNION SELECT inhrelid FROM pg_inherits, t WHERE inhparent = t.oid)
-		SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint, coalesce(sum(c.reltuples) FILTER (WHERE c.reltuples > 0 AND c.relkind = 'r' AND c.relname LIKE 'history%'), 0)::bigint
+	err := conn.QueryRow(ctx, `WITH RECURSIVE t(oid, mode) AS (SELECT to_regclass(name)::oid, mode FROM tidemark_tables UNION SELECT inhrelid, mode FROM pg_inherits, t WHERE inhparent = t.oid)
+		SELECT coalesce(sum(pg_total_relation_size(c.oid)) FILTER (WHERE mode <> 'timescale'), 0)::bigint, coalesce(sum(c.reltuples) FILTER (WHERE c.reltuples > 0 AND c.relkind = 'r' AND c.relname LIKE 'history%'), 0)::bigint
 		FROM t JOIN pg_class c ON c.oid = t.oid`).Scan(&size, &rows)
+	if err != nil {
+		return err
+	}
+	if db.caps.timescale != "" { // compressed chunks are no children of their tables
+		var packed int64
+		if err := conn.QueryRow(ctx, db.caps.hypertablesSizeSQL()).Scan(&packed); err != nil {
+			return err
+		}
+		size += packed
+	}
 	db.sizeBytes.Store(size)
 	db.rowsEstimate.Store(rows)
-	return err
+	return nil
 }
 
 func (db *DB) keepPartitions(ctx context.Context, conn *pgx.Conn, t keyed) error {

@@ -49,7 +49,7 @@ func (db *DB) Prune(ctx context.Context, now int64) (int64, error) {
 func (db *DB) pruneTable(ctx context.Context, conn *pgx.Conn, t keyed, cut int32) (int64, error) {
 	switch t.mode {
 	case Timescale:
-		return dropChunks(ctx, conn, t.key, cut)
+		return db.dropChunks(ctx, conn, t.key, cut)
 	case Plain:
 		return 0, db.deleteOld(ctx, conn, t.key.String(), cut)
 	}

@@ -27,16 +27,6 @@ var migrationFiles embed.FS
 // schemaLock is the advisory lock of who changes tables, so that two servers do not at once.
 const schemaLock = 0x7469_6465
 
-// capabilities are what the database can do, found out at Open.
-type capabilities struct {
-	// version is PostgreSQL's number, such as 150014.
-	version int
-	// timescale is the version of the extension that is created in the database; empty for none.
-	timescale string
-	// compression says that the installed build may compress chunks.
-	compression bool
-}
-
 // connect reaches the database, trying again for a while.
 func (db *DB) connect(ctx context.Context) error {
 	config, err := pgxpool.ParseConfig(db.dsn)
@@ -138,31 +128,11 @@ func refuseNewer(ctx context.Context, s *sql.DB, p *goose.Provider) error {
 	return s.PingContext(ctx)
 }
 
-// probe finds out what the database can do. A version is never refused for being new.
-func probe(ctx context.Context, conn *pgx.Conn) (capabilities, error) {
-	var c capabilities
-	var license string
-	err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int,
-		coalesce((SELECT extversion FROM pg_extension WHERE extname = 'timescaledb'), ''), coalesce(current_setting('timescaledb.license', true), '')`).
-		Scan(&c.version, &c.timescale, &license)
-	if err != nil {
-		return c, fmt.Errorf("find out what the database can do: %w", err)
-	}
-	if c.version < minVersion {
-		return c, fmt.Errorf("PostgreSQL %d, expected 12 or newer", c.version/10_000)
-	}
-	c.compression = c.timescale != "" && license == "timescale"
-	return c, nil
-}
-
-// minVersion is the first PostgreSQL whose partitioned tables may have a primary key and a default partition, and prune while they run.
-const minVersion = 120_000
-
 // chooseMode settles how further tables are kept.
 func (db *DB) chooseMode() error {
 	db.mode = db.o.Mode
-	if db.mode == Timescale && db.caps.timescale == "" {
-		return errors.New("mode timescale: the extension timescaledb is not created in this database; CREATE EXTENSION timescaledb, or choose another mode")
+	if db.mode == Timescale {
+		return db.caps.checkTimescale()
 	}
 	if db.mode != Auto {
 		return nil
@@ -172,7 +142,7 @@ func (db *DB) chooseMode() error {
 	}
 	switch {
 	case db.mode != Auto:
-	case db.caps.timescale != "":
+	case db.caps.checkTimescale() == nil:
 		db.mode = Timescale
 	default:
 		db.mode = Partitions

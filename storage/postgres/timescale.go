@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,54 +13,149 @@ import (
 // compressAfter is the age at which a chunk is compressed: a week, as with Zabbix, and two hours for those who are late.
 const compressAfter = 7*24*time.Hour + 2*time.Hour
 
-// makeHypertable turns an empty table into a hypertable. Chunks are dropped and compressed by us, not by policies, which not every
-// build of the extension has.
-func (db *DB) makeHypertable(ctx context.Context, x executor, k tableKey, step int32) error {
-	_, err := x.Exec(ctx, "SELECT create_hypertable($1::text::regclass, 'clock'::name, chunk_time_interval => $2::bigint, if_not_exists => true)", k.String(), int64(step))
-	if err != nil || !db.caps.compression {
-		return err
+// The functions of the extension that we call, where the installed version has them. Versions rename them, so what counts is which are
+// there, not the number of the version.
+const (
+	createHypertable = "create_hypertable"
+	dropChunksName   = "drop_chunks"
+	byRange          = "by_range"               // since 2.13
+	toColumnstore    = "convert_to_columnstore" // since 2.18, in place of compress_chunk
+	compressChunk    = "compress_chunk"
+)
+
+// capabilities are what the database can do, found out at Open.
+type capabilities struct {
+	// version is PostgreSQL's number, such as 150014.
+	version int
+	// timescale is the version of the extension that is created in the database; empty for none. schema is where its functions are, quoted.
+	timescale, schema string
+	// license is that of the installed build: "timescale", or "apache" for one without compression.
+	license   string
+	functions []string
+}
+
+// probe finds out what the database can do. A version is never refused for being new.
+func probe(ctx context.Context, conn *pgx.Conn) (capabilities, error) {
+	var c capabilities
+	wanted := []string{createHypertable, dropChunksName, byRange, toColumnstore, compressChunk}
+	err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, coalesce(x.version, ''), coalesce(x.schema, ''),
+			coalesce(current_setting('timescaledb.license', true), ''), coalesce(x.functions, '{}')
+		FROM (SELECT 1) AS one LEFT JOIN (
+			SELECT e.extversion AS version, quote_ident(n.nspname) AS schema,
+				ARRAY(SELECT DISTINCT p.proname::text FROM pg_proc p WHERE p.pronamespace = e.extnamespace AND p.proname = ANY ($1::text[])) AS functions
+			FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'timescaledb') x ON true`, wanted).
+		Scan(&c.version, &c.timescale, &c.schema, &c.license, &c.functions)
+	if err != nil {
+		return c, fmt.Errorf("find out what the database can do: %w", err)
 	}
+	if c.version < minVersion {
+		return c, fmt.Errorf("PostgreSQL %d, expected 12 or newer", c.version/10_000)
+	}
+	return c, nil
+}
+
+// minVersion is the first PostgreSQL whose partitioned tables may have a primary key and a default partition, and prune while they run.
+const minVersion = 120_000
+
+func (c *capabilities) has(function string) bool { return slices.Contains(c.functions, function) }
+
+// checkTimescale says why mode Timescale is not possible, or nil.
+func (c *capabilities) checkTimescale() error {
+	if c.timescale == "" {
+		return errors.New("mode timescale: the extension timescaledb is not created in this database; CREATE EXTENSION timescaledb, or choose another mode")
+	}
+	for _, f := range []string{createHypertable, dropChunksName} {
+		if !c.has(f) {
+			return fmt.Errorf("mode timescale: the extension timescaledb %s has no function %s; choose mode partitions", c.timescale, f)
+		}
+	}
+	return nil
+}
+
+// compression says that the installed build may compress chunks.
+func (c *capabilities) compression() bool {
+	return c.timescale != "" && c.license == "timescale" && (c.has(toColumnstore) || c.has(compressChunk))
+}
+
+// hypertableSQL makes the table $1 a hypertable with chunks of $2 seconds.
+func (c *capabilities) hypertableSQL() string {
+	if c.has(byRange) {
+		return fmt.Sprintf("SELECT %[1]s.create_hypertable($1::text::regclass, %[1]s.by_range('clock', $2::bigint), create_default_indexes => false, if_not_exists => true)", c.schema)
+	}
+	return fmt.Sprintf("SELECT %s.create_hypertable($1::text::regclass, 'clock'::name, chunk_time_interval => $2::bigint, create_default_indexes => false, if_not_exists => true)", c.schema)
+}
+
+// compressionSQL permits the chunks of a hypertable to be compressed.
+func (c *capabilities) compressionSQL(k tableKey) string {
 	order := "clock, ns"
 	if k.trends {
 		order = "clock"
 	}
-	_, err = x.Exec(ctx, fmt.Sprintf("ALTER TABLE %s SET (timescaledb.compress, timescaledb.compress_segmentby = 'itemid', timescaledb.compress_orderby = '%s')", k, order))
+	if c.has(toColumnstore) {
+		return fmt.Sprintf("ALTER TABLE %s SET (timescaledb.enable_columnstore, timescaledb.segmentby = 'itemid', timescaledb.orderby = '%s')", k, order)
+	}
+	return fmt.Sprintf("ALTER TABLE %s SET (timescaledb.compress, timescaledb.compress_segmentby = 'itemid', timescaledb.compress_orderby = '%s')", k, order)
+}
+
+// compressSQL compresses the chunk $1.
+func (c *capabilities) compressSQL() string {
+	if c.has(toColumnstore) {
+		return fmt.Sprintf("CALL %s.convert_to_columnstore($1::text::regclass, if_not_columnstore => true)", c.schema)
+	}
+	return fmt.Sprintf("SELECT %s.compress_chunk($1::text::regclass, if_not_compressed => true)", c.schema)
+}
+
+// makeHypertable turns an empty table into a hypertable. Chunks are dropped and compressed by us, not by policies, which not every
+// build of the extension has.
+func (db *DB) makeHypertable(ctx context.Context, x executor, k tableKey, step int32) error {
+	_, err := x.Exec(ctx, db.caps.hypertableSQL(), k.String(), int64(step))
+	if err != nil || !db.caps.compression() {
+		return err
+	}
+	_, err = x.Exec(ctx, db.caps.compressionSQL(k))
 	return err
 }
 
-// dropChunks drops the chunks that lie before cut.
-func dropChunks(ctx context.Context, conn *pgx.Conn, k tableKey, cut int32) (int64, error) {
-	size := func() (n int64, err error) {
-		err = conn.QueryRow(ctx, "SELECT coalesce(hypertable_size($1::text::regclass), 0)", k.String()).Scan(&n)
-		return n, err
-	}
-	before, err := size()
-	if err != nil {
+// hypertableSizeSQL is of what a hypertable named $1 takes, with what is compressed.
+func (c *capabilities) hypertableSizeSQL() string {
+	return fmt.Sprintf("SELECT coalesce(%s.hypertable_size($1::text::regclass), 0)::bigint", c.schema)
+}
+
+// hypertablesSizeSQL is the same of all hypertables that we made.
+func (c *capabilities) hypertablesSizeSQL() string {
+	return fmt.Sprintf("SELECT coalesce(sum(%s.hypertable_size(to_regclass(name))), 0)::bigint FROM tidemark_tables WHERE mode = 'timescale'", c.schema)
+}
+
+// dropChunks drops the chunks of a table that lie before cut.
+func (db *DB) dropChunks(ctx context.Context, conn *pgx.Conn, k tableKey, cut int32) (int64, error) {
+	var before, after int64
+	if err := conn.QueryRow(ctx, db.caps.hypertableSizeSQL(), k.String()).Scan(&before); err != nil {
 		return 0, err
 	}
-	if _, err := conn.Exec(ctx, "SELECT drop_chunks($1::text::regclass, older_than => $2::integer)", k.String(), cut); err != nil {
+	if _, err := conn.Exec(ctx, fmt.Sprintf("SELECT %s.drop_chunks($1::text::regclass, older_than => $2::integer)", db.caps.schema), k.String(), cut); err != nil {
 		return 0, fmt.Errorf("drop chunks of %s: %w", k, err)
 	}
-	after, err := size()
+	err := conn.QueryRow(ctx, db.caps.hypertableSizeSQL(), k.String()).Scan(&after)
 	return max(before-after, 0), err
 }
 
 // compressChunks compresses one old chunk of a table, so that a round stays short.
 func (db *DB) compressChunks(ctx context.Context, conn *pgx.Conn, k tableKey) error {
-	if !db.caps.compression {
+	if !db.caps.compression() {
 		return nil
 	}
-	cut := int32((db.o.Now() - int64(compressAfter)) / int64(time.Second))
+	cut := (db.o.Now() - int64(compressAfter)) / int64(time.Second)
 	var chunk string
 	err := conn.QueryRow(ctx, `SELECT format('%I.%I', chunk_schema, chunk_name) FROM timescaledb_information.chunks
-		WHERE hypertable_name = $1 AND NOT is_compressed AND range_end_integer <= $2 ORDER BY range_end_integer LIMIT 1`, k.String(), int64(cut)).Scan(&chunk)
-	if err == pgx.ErrNoRows { //nolint:errorlint // pgx returns it bare
+		WHERE hypertable_schema = current_schema() AND hypertable_name = $1 AND NOT is_compressed AND range_end_integer <= $2 ORDER BY range_end_integer LIMIT 1`,
+		k.String(), cut).Scan(&chunk)
+	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, "SELECT compress_chunk($1::text::regclass, if_not_compressed => true)", chunk); err != nil {
+	if _, err := conn.Exec(ctx, db.caps.compressSQL(), chunk); err != nil {
 		return fmt.Errorf("compress %s: %w", chunk, err)
 	}
 	return nil
