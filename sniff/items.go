@@ -37,7 +37,7 @@ type ItemValue struct {
 // sketches of latencies, which add up as well. What nobody asked for costs nothing.
 //
 //	mongo.shape[INSTANCE,FINGERPRINT,requests|errors|time|latency|p50|p95|p99|bytes.in|bytes.out|docs]
-//	mongo.instance[INSTANCE,requests|errors|time|latency|p95|bytes.in|bytes.out|monitoring|cluster|waiting]
+//	mongo.instance[INSTANCE,requests|errors|time|latency|p95|bytes.in|bytes.out|docs|monitoring|cluster|waiting]
 //	mongo.client[INSTANCE,APPLICATION,ADDRESS,requests|errors|time|bytes.in|bytes.out]
 //	mongo.sniff[connections|dropped|gaps|duplicates|encrypted|unmatched|unread|shapes]
 type Items struct {
@@ -83,7 +83,7 @@ var (
 	shapeMeasures  = [...]quantity{requestQuantity, errorQuantity, timeQuantity, latencyQuantity, p50Quantity, p95Quantity, p99Quantity, inQuantity, outQuantity, docsQuantity}
 	clientMeasures = [...]quantity{requestQuantity, errorQuantity, timeQuantity, inQuantity, outQuantity}
 	serverMeasures = [...]quantity{
-		requestQuantity, errorQuantity, timeQuantity, latencyQuantity, p95Quantity, inQuantity, outQuantity,
+		requestQuantity, errorQuantity, timeQuantity, latencyQuantity, p95Quantity, inQuantity, outQuantity, docsQuantity,
 		{"monitoring", "hello and heartbeats", "", model.Uint},
 		{"cluster", "requests within the cluster", "", model.Uint},
 		{"waiting", "requests that wait on purpose", "", model.Uint},
@@ -196,12 +196,17 @@ func secondsOf(name string, s *reqstat.Statistics, quantile func(float64) float6
 }
 
 func (n *Items) shapeItems(server flow.Endpoint, s *shape.Shape) *[shapeItems]Item {
-	labels := model.Labels{
-		{Name: "collection", Value: s.Collection}, {Name: "command", Value: s.Command}, {Name: "db", Value: s.Database}, {Name: "instance", Value: address(server)}, {Name: "shape", Value: s.Text},
-	}
 	fingerprint := s.Fingerprint.String()
 	if s.Command == shape.OtherText {
 		fingerprint = shape.OtherText
+	}
+	labels := model.Labels{
+		{Name: "collection", Value: s.Collection},
+		{Name: "command", Value: s.Command},
+		{Name: "db", Value: s.Database},
+		{Name: "fingerprint", Value: fingerprint},
+		{Name: "instance", Value: address(server)},
+		{Name: "shape", Value: s.Text},
 	}
 	var items [shapeItems]Item
 	for k, m := range shapeMeasures {

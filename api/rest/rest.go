@@ -16,6 +16,7 @@ import (
 	"tidemark/catalog"
 	"tidemark/model"
 	"tidemark/query"
+	"tidemark/query/requests"
 )
 
 // Configuration is one unchanging view of what is configured. What it returns is shared and must not be changed.
@@ -35,6 +36,7 @@ type Catalog interface {
 	Search(f catalog.Filter) ([]model.Entry, int)
 	HostItems(host model.HostID) []model.ItemID
 	HostItemCount(host model.HostID) (items, declared int)
+	ByKey(host model.HostID, key string) (model.Entry, bool)
 }
 
 // ProblemFilter says which problems are looked for. Zero fields do not filter.
@@ -113,7 +115,8 @@ type Options struct {
 
 // API serves the interface.
 type API struct {
-	options Options
+	options  Options
+	requests *requests.Reader
 
 	overviewMu sync.Mutex
 	overview   json.RawMessage
@@ -125,7 +128,7 @@ func New(options Options) *API {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	return &API{options: options}
+	return &API{options: options, requests: requests.New(options.Querier, options.Catalog)}
 }
 
 // The limits of lists.
@@ -153,7 +156,7 @@ func (a *API) Routes() []api.Route {
 	}
 	id := api.Param{Name: "id", Type: "string", About: "The id, decimal.", Required: true}
 	host := api.Param{Name: "host", Type: "string", About: "Id of the only host to list."}
-	return append(a.alertRoutes(), []api.Route{
+	return append(append(a.alertRoutes(), a.mongoRoutes()...), []api.Route{
 		view("/api/overview", a.getOverview, api.Doc{Summary: "The state of everything in one look.", Answer: Overview{}}),
 		view("/api/hosts", a.listHosts, api.Doc{
 			Summary: "Hosts by visible name.", Answer: HostList{},

@@ -420,7 +420,7 @@ func FuzzParams(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		for _, path := range []string{"/api/hosts", "/api/items", "/api/values", "/api/chart", "/api/problems", "/api/triggers", "/api/search"} {
+		for _, path := range []string{"/api/hosts", "/api/items", "/api/values", "/api/chart", "/api/problems", "/api/triggers", "/api/search", "/api/mongo/instances", "/api/mongo/requests", "/api/mongo/requests/all", "/api/mongo/compare"} {
 			r := httptest.NewRequest("GET", path, nil)
 			r.Host, r.URL.RawQuery = "localhost", raw
 			w := httptest.NewRecorder()

@@ -58,8 +58,19 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte{version, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var s, again Sketch
-		if s.Decode(b) != nil {
+		known := s.Decode(b) == nil
+		var m Merger
+		merged := again
+		merged.Add(77_000)
+		before := merged
+		if err := m.Merge(&merged, b); (err == nil) != known || err != nil && merged != before {
+			t.Fatalf("decoding says %v, merging %v", known, err)
+		}
+		if !known {
 			return
+		}
+		if before.Merge(&s); merged != before {
+			t.Error("merging the encoded form differs from merging the decoded one")
 		}
 		if err := again.Decode(s.Append(nil)); err != nil || again != s {
 			t.Errorf("encoded again it reads %v", err)
@@ -71,5 +82,19 @@ func BenchmarkAdd(b *testing.B) {
 	var s Sketch
 	for i := 0; b.Loop(); i++ {
 		s.Add(int64(i&0xfffff) * 100)
+	}
+}
+
+func BenchmarkMerger(b *testing.B) {
+	var one, sum Sketch
+	for i := range int64(40) {
+		one.Add(900_000 + i*i*2_000)
+	}
+	encoded := one.Append(nil)
+	var m Merger
+	for b.Loop() {
+		if err := m.Merge(&sum, encoded); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
