@@ -21,6 +21,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"tidemark/agent/key"
+	"tidemark/agent/mongodb"
 	"tidemark/internal/vfs"
 )
 
@@ -40,7 +41,7 @@ type Options struct {
 	BufferSync bool
 	// TLS protects the connections to the server; its zero value is unencrypted.
 	TLS TLS
-	// Mongo watches MongoDB traffic; its zero value watches none.
+	// Mongo watches MongoDB: its traffic, its own counters, or both; its zero value watches none.
 	Mongo Mongo
 	// Metadata is what auto-registration sees besides the host name, at most 2,034 bytes.
 	Metadata string
@@ -115,6 +116,7 @@ type Agent struct {
 	machine *key.Machine
 	peer    *peer
 	sender  *sender
+	mongo   *mongodb.Monitor // nil when no MongoDB server is asked
 	stats   stats
 
 	lists chan list     // from the refresher to the collector
@@ -166,6 +168,11 @@ func Open(ctx context.Context, dir string, o Options) (*Agent, error) {
 			fs: o.FS, log: a.log, limitBytes: o.BufferBytes, sync: o.BufferSync, dropped: &a.stats.dropped,
 		})
 	}
+	if err == nil && o.Mongo.URI != "" {
+		if a.mongo, err = mongodb.Open(mongodb.Options{URI: o.Mongo.URI, Interval: o.Mongo.interval(), Logger: a.log}); err != nil {
+			err = errors.Join(err, a.buffer.close())
+		}
+	}
 	if err != nil {
 		return nil, errors.Join(err, lock.Close(), a.machine.Close())
 	}
@@ -194,6 +201,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.options.Mongo.Interface != "" {
 		others.Go(func() { a.watchMongo(ctx) })
 	}
+	if a.mongo != nil {
+		others.Go(func() { a.askMongo(ctx) })
+	}
 	newCollector(a).run(ctx)
 	cancel()
 	a.machine.Stop()
@@ -206,6 +216,9 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) Close() error {
 	a.closeOnce.Do(func() {
 		a.closeErr = errors.Join(a.buffer.close(), a.state.close(), a.machine.Close())
+		if a.mongo != nil {
+			a.closeErr = errors.Join(a.closeErr, a.mongo.Close())
+		}
 	})
 	return a.closeErr
 }

@@ -14,7 +14,7 @@ import (
 	"tidemark/wire/zbx"
 )
 
-// Mongo says which MongoDB traffic the agent watches. Nothing is asked of the database.
+// Mongo says which MongoDB server the agent watches, and how: its traffic, of which the server notices nothing, and its own counters.
 type Mongo struct {
 	// Interface is a network device, or "any"; empty watches nothing.
 	Interface string
@@ -22,6 +22,15 @@ type Mongo struct {
 	Ports []uint16
 	// Interval is that of the stored statistics; zero means 10 s.
 	Interval time.Duration
+	// URI is the connection string of the server that is asked for its own counters; empty asks none. It appears in no message and no value.
+	URI string
+}
+
+func (m Mongo) interval() time.Duration {
+	if m.Interval <= 0 {
+		return defaultMongoInterval
+	}
+	return m.Interval
 }
 
 const (
@@ -54,10 +63,7 @@ func (a *Agent) watchMongo(ctx context.Context) {
 
 // sniffMongo turns the frames of a source into rows until it ends or ctx does.
 func (a *Agent) sniffMongo(ctx context.Context, source capture.Source, ports []uint16) error {
-	interval := a.options.Mongo.Interval
-	if interval <= 0 {
-		interval = defaultMongoInterval
-	}
+	interval := a.options.Mongo.interval()
 	s, err := sniff.New(sniff.Options{Ports: ports, Shapes: mongoShapes})
 	if err != nil {
 		return fmt.Errorf("watch MongoDB traffic: %w", err)

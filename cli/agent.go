@@ -39,7 +39,11 @@ func runAgent(c *cobra.Command, s *settings) error {
 	if err != nil {
 		return err
 	}
-	a, err := agent.Open(c.Context(), spool(conf.Data), agentOptions(conf, s.logger(c.ErrOrStderr())))
+	options, err := agentOptions(conf, s.logger(c.ErrOrStderr()))
+	if err != nil {
+		return err
+	}
+	a, err := agent.Open(c.Context(), spool(conf.Data), options)
 	if err != nil {
 		return err
 	}

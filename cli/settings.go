@@ -27,7 +27,7 @@ type settings struct {
 	autoregistration          bool
 	agentServer, agentHost    string
 	agentInterval             time.Duration
-	mongo                     string
+	mongo, mongoURI           string
 	tls                       config.AgentTLS
 	verbose                   bool
 	flags                     *pflag.FlagSet
@@ -62,6 +62,7 @@ func (s *settings) addAgent(f *pflag.FlagSet) {
 	f.StringVar(&s.tls.KeyFile, "tls-key-file", "", "file with the key of the own certificate")
 	f.StringVar(&s.tls.ServerIssuer, "tls-server-cert-issuer", "", "issuer that the server's certificate must have")
 	f.StringVar(&s.tls.ServerSubject, "tls-server-cert-subject", "", "subject that the server's certificate must have")
+	f.StringVar(&s.mongoURI, "mongo-uri", "", "ask the MongoDB server on this machine for its own counters, such as mongodb://127.0.0.1:27017/ (a password is better kept in agent.mongo.uri_file)")
 	f.DurationVar(&s.agentInterval, "interval", 0, "time between two measurements (default 1s)")
 }
 
@@ -93,6 +94,7 @@ func (s *settings) load() (*config.Config, error) {
 		{"tls-key-file", &c.Agent.TLS.KeyFile, s.tls.KeyFile},
 		{"tls-server-cert-issuer", &c.Agent.TLS.ServerIssuer, s.tls.ServerIssuer},
 		{"tls-server-cert-subject", &c.Agent.TLS.ServerSubject, s.tls.ServerSubject},
+		{"mongo-uri", &c.Agent.MongoURI, s.mongoURI},
 	}
 	for _, t := range texts {
 		if s.flags.Changed(t.flag) {
@@ -255,12 +257,13 @@ func listen(address, what string) (net.Listener, error) {
 }
 
 // agentOptions turns the settings into those of the agent.
-func agentOptions(c *config.Config, logger *slog.Logger) agent.Options {
+func agentOptions(c *config.Config, logger *slog.Logger) (agent.Options, error) {
+	uri, err := mongoURI(c)
 	return agent.Options{
 		Server: c.Agent.Server, Host: c.Agent.Host, Interval: c.Agent.Interval, BufferBytes: c.Agent.BufferBytes, Version: Version, Logger: logger,
-		Mongo: agent.Mongo{Interface: c.Agent.MongoInterface, Ports: c.Agent.MongoPorts},
 		TLS:   agent.TLS(c.Agent.TLS),
-	}
+		Mongo: agent.Mongo{Interface: c.Agent.MongoInterface, Ports: c.Agent.MongoPorts, Interval: c.Agent.MongoInterval, URI: uri},
+	}, err
 }
 
 // spool is the agent's folder in the data folder.

@@ -37,12 +37,16 @@ func runUp(c *cobra.Command, s *settings) error {
 	}
 	logger := s.logger(c.ErrOrStderr())
 	first := emptyFolder(conf.Data)
+	localOptions, err := agentOptions(conf, logger)
+	if err != nil {
+		return err
+	}
 	srv, options, err := openServer(c, conf, logger)
 	if err != nil {
 		return err
 	}
-	conf.Agent.Server = options.Trapper.Addr().String()
-	local, err := agent.Open(c.Context(), spool(conf.Data), agentOptions(conf, logger))
+	localOptions.Server = options.Trapper.Addr().String()
+	local, err := agent.Open(c.Context(), spool(conf.Data), localOptions)
 	if err != nil {
 		return errors.Join(err, srv.Close())
 	}

@@ -121,7 +121,12 @@ type Agent struct {
 	// means 27017.
 	MongoInterface string
 	MongoPorts     []uint16
-	TLS            AgentTLS
+	// MongoURI is the connection string of the MongoDB server on this machine, which is asked for its own counters; MongoURIFile is a file
+	// that holds it. Both empty: it is not asked.
+	MongoURI, MongoURIFile string
+	// MongoInterval is that of all MongoDB statistics; zero means 10 s.
+	MongoInterval time.Duration
+	TLS           AgentTLS
 }
 
 // AgentTLS is how the agent protects its connections to the server.
@@ -205,6 +210,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Storage.Engine == EngineDB && c.Storage.Mode != ModeAuto {
 		wrong("storage.mode", "found mode %s, but storage.engine is %s; expected engine postgres or no mode", c.Storage.Mode, c.Storage.Engine)
+	}
+	if c.Agent.MongoURI != "" && c.Agent.MongoURIFile != "" {
+		wrong("agent.mongo.uri_file", "expected agent.mongo.uri or agent.mongo.uri_file, not both")
 	}
 	if len(list) == 0 {
 		return nil

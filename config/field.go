@@ -60,6 +60,9 @@ var fields = []field{
 	setting("agent.host", parseText, func(c *Config) *string { return &c.Agent.Host }, anything),
 	setting("agent.mongo.interface", parseText, func(c *Config) *string { return &c.Agent.MongoInterface }, anything),
 	setting("agent.mongo.ports", parsePorts, func(c *Config) *[]uint16 { return &c.Agent.MongoPorts }, anything),
+	setting("agent.mongo.uri", parseText, func(c *Config) *string { return &c.Agent.MongoURI }, anything),
+	setting("agent.mongo.uri_file", parseText, func(c *Config) *string { return &c.Agent.MongoURIFile }, anything),
+	setting("agent.mongo.interval", ParseDuration, func(c *Config) *time.Duration { return &c.Agent.MongoInterval }, checkMongoInterval),
 	setting("agent.interval", ParseDuration, func(c *Config) *time.Duration { return &c.Agent.Interval }, checkInterval),
 	setting("agent.tls.connect", parseText, func(c *Config) *string { return &c.Agent.TLS.Connect }, oneOf("unencrypted", "psk", "cert")),
 	setting("agent.tls.psk_identity", parseText, func(c *Config) *string { return &c.Agent.TLS.PSKIdentity }, anything),
@@ -139,6 +142,13 @@ func checkAddress(text string) error {
 func checkInterval(d time.Duration) error {
 	if d < MinAgentInterval || d > MaxAgentInterval {
 		return fmt.Errorf("found %s; expected 10ms to 1h", d)
+	}
+	return nil
+}
+
+func checkMongoInterval(d time.Duration) error {
+	if d != 0 && d < time.Second || d > MaxAgentInterval || d%time.Second != 0 {
+		return fmt.Errorf("found %s; expected whole seconds from 1s to 1h", d)
 	}
 	return nil
 }
