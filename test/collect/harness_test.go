@@ -23,6 +23,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidemark/test/freeport"
 )
 
 // binary is the path of the program under test.
@@ -107,24 +109,6 @@ func until(t *testing.T, what string, fn func() bool) {
 	}
 }
 
-func freeAddress(t *testing.T, network string) string {
-	t.Helper()
-	if network == "udp" {
-		pc, err := net.ListenPacket("udp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer pc.Close()
-		return pc.LocalAddr().String()
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 // server is the program under test.
 type server struct {
 	t             *testing.T
@@ -137,7 +121,7 @@ type server struct {
 // startServer starts a server with an empty data folder on free ports; config is more of its configuration file.
 func startServer(t *testing.T, config string) *server {
 	t.Helper()
-	s := &server{t: t, dir: t.TempDir(), http: freeAddress(t, "tcp"), trapper: freeAddress(t, "tcp")}
+	s := &server{t: t, dir: t.TempDir(), http: freeport.Address(t), trapper: freeport.Address(t)}
 	s.config = filepath.Join(s.dir, "tidemark.yaml")
 	text := fmt.Sprintf("data: %s/data\nautoregistration: true\nhttp: {listen: %q}\nstorage: {disk_space: 1GiB}\n", s.dir, s.http) + config
 	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {

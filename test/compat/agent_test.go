@@ -2,13 +2,13 @@ package compat
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
+
+	"tidemark/test/freeport"
 )
 
 // realAgent describes one of the two agents.
@@ -48,28 +48,13 @@ BufferSend=1
 BufferSize=1000
 Timeout=10
 UserParameter=compat.seq,echo $(( $(cat %[1]s/seq) + 1 )) | tee %[1]s/seq.new && mv %[1]s/seq.new %[1]s/seq
-`, dir, lowPort(t), s.trapperPort, a.name) + a.config(dir)
+`, dir, freeport.Port(t), s.trapperPort, a.name) + a.config(dir)
 	for name, content := range map[string]string{"agent.conf": text, "seq": "0\n", "app.log": ""} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return filepath.Join(dir, "agent.conf")
-}
-
-// lowPort returns a free port that the agents' configuration accepts: below 32768.
-func lowPort(t *testing.T) int {
-	t.Helper()
-	for range 100 {
-		port := 20_000 + rand.IntN(12_000)
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			ln.Close()
-			return port
-		}
-	}
-	t.Fatal("no free port between 20000 and 32000")
-	return 0
 }
 
 func TestAgents_activeChecksSurviveKills(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"tidemark/test/freeport"
 )
 
 // importReachable imports a host with an interface for agents.
@@ -59,7 +61,7 @@ func TestServer_encrypted(t *testing.T) {
 			s := startServer(t)
 			dir := t.TempDir()
 			config, _, _ := tlsSettings(t, "psk", dir)
-			port := lowPort(t)
+			port := freeport.Port(t)
 			address := fmt.Sprintf("127.0.0.1:%d", port)
 			s.importReachable("compat", address, item("ZABBIX_PASSIVE", "agent.ping", "UNSIGNED", "1s"), item("ZABBIX_ACTIVE", "agent.hostname", "CHAR", "1s"))
 			path := "/api/hosts/" + s.hostID("compat") + "/tls"

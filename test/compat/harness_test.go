@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidemark/test/freeport"
 )
 
 // binary is the path of the program under test.
@@ -134,7 +136,7 @@ func startServer(t *testing.T) *server {
 // startServerWith is startServer with other flags.
 func startServerWith(t *testing.T, flags ...string) *server {
 	t.Helper()
-	s := &server{t: t, dir: t.TempDir(), http: freeAddress(t), trapper: freeAddress(t), flags: flags}
+	s := &server{t: t, dir: t.TempDir(), http: freeport.Address(t), trapper: freeport.Address(t), flags: flags}
 	_, port, _ := net.SplitHostPort(s.trapper)
 	s.trapperPort, _ = strconv.Atoi(port)
 	showLog(t, s.logFile())
@@ -143,16 +145,6 @@ func startServerWith(t *testing.T, flags ...string) *server {
 }
 
 func (s *server) logFile() string { return filepath.Join(s.dir, "server.log") }
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
 
 // start starts the server, after kill again with the same data and ports, and waits until it is ready.
 func (s *server) start() {

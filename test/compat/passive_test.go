@@ -27,6 +27,7 @@ import (
 	"tidemark/collect/trapper"
 	"tidemark/collect/zbxagent"
 	"tidemark/model"
+	"tidemark/test/freeport"
 )
 
 // authority writes a certificate authority and two certificates of it into a folder: ca.pem, NAME.pem, NAME.key.
@@ -99,7 +100,7 @@ func tlsSettings(t *testing.T, kind, dir string) (config string, flags []string,
 // startPassive starts a real agent that answers passive checks and returns its address.
 func startPassive(t *testing.T, a realAgent, dir, config string) string {
 	t.Helper()
-	address, _ := startPassiveOn(t, a, dir, config, lowPort(t))
+	address, _ := startPassiveOn(t, a, dir, config, freeport.Port(t))
 	return address
 }
 
@@ -203,7 +204,7 @@ func TestPassive_pollerOutage(t *testing.T) {
 				if kind == "cert" {
 					options.Certificates = clientCertificates(t, dir)
 				}
-				port := lowPort(t)
+				port := freeport.Port(t)
 				address, agent := startPassiveOn(t, a, dir, config, port)
 				values := &gathered{}
 				p := poller.New(poller.Options{

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tidemark/internal/tlspsk"
+	"tidemark/test/freeport"
 )
 
 // tlsIdentity and tlsKey are the key that the peers of these tests share.
@@ -109,7 +110,7 @@ func TestTLS_opensslServer(t *testing.T) {
 	key := decodeKey(t)
 	for _, choice := range opensslChoices {
 		t.Run(choice.suite, func(t *testing.T) {
-			address := freeAddress(t)
+			address := freeport.Address(t)
 			log := t.TempDir() + "/openssl.log"
 			showLog(t, log)
 			args := append([]string{"s_server", "-accept", address, "-nocert", "-quiet", "-rev", "-psk_identity", tlsIdentity, "-psk", tlsKey}, choice.args...)

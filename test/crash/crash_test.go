@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"tidemark/load"
+	"tidemark/test/freeport"
 )
 
 // kills is how often the server is killed; TIDEMARK_KILLS sets another number (make soak: 10,000).
@@ -49,16 +49,6 @@ func binary(t *testing.T) string {
 	return path
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // server is the program under test.
 type server struct {
 	t                        *testing.T
@@ -69,7 +59,7 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{t: t, path: binary(t), dir: t.TempDir(), http: freeAddress(t), trapper: freeAddress(t)}
+	s := &server{t: t, path: binary(t), dir: t.TempDir(), http: freeport.Address(t), trapper: freeport.Address(t)}
 	log, err := os.Create(filepath.Join(s.dir, "server.log"))
 	if err != nil {
 		t.Fatal(err)

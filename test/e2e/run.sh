@@ -19,10 +19,13 @@ finish() {
 }
 trap finish EXIT
 
-# Two free ports, as the system gives them.
+# Two free ports below those that the system gives to connections.
 read -r http trapper < <(node -e '
   const { createServer } = require("node:net");
-  const free = () => new Promise((done) => { const s = createServer().listen(0, "127.0.0.1", () => { const { port } = s.address(); s.close(() => done(port)); }); });
+  const free = () => new Promise((done) => {
+    const s = createServer().on("error", () => done(free()));
+    s.listen(20000 + Math.floor(Math.random() * 12000), "127.0.0.1", () => { const { port } = s.address(); s.close(() => done(port)); });
+  });
   Promise.all([free(), free()]).then((ports) => console.log(...ports));
 ')
 

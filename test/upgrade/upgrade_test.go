@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidemark/test/freeport"
 )
 
 // content is what a folder holds: every value of every configured item by host and key, and the problems.
@@ -87,19 +88,9 @@ func binary(t *testing.T) string {
 	return path
 }
 
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func start(t *testing.T, data string) *server {
 	t.Helper()
-	s := &server{t: t, http: free(t), trap: free(t)}
+	s := &server{t: t, http: freeport.Address(t), trap: freeport.Address(t)}
 	s.cmd = exec.Command(binary(t), "server", "--data", data, "--http", s.http, "--trapper", s.trap, "--disk-space", "256MiB")
 	s.cmd.Stderr = os.Stderr
 	if err := s.cmd.Start(); err != nil {
