@@ -141,6 +141,10 @@ func (b *builder) entry(c *model.HostConfig) *entry {
 		h.item(&c.Items[i])
 	}
 	h.resolveMasters()
+	h.entry.rules = make([]model.Rule, len(c.Rules))
+	for i := range c.Rules {
+		h.entry.rules[i] = h.rule(c.Rules[i])
+	}
 	active := 0
 	for i := range h.entry.items {
 		if isActive(&h.entry.items[i]) {

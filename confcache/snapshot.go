@@ -34,7 +34,9 @@ type entry struct {
 	// dependents are the enabled items of each master item.
 	dependents map[model.ItemID][]*model.Item
 	triggers   []model.Trigger
-	faults     []Fault
+	// rules are the discovery rules in order of their items.
+	rules  []model.Rule
+	faults []Fault
 }
 
 func emptySnapshot() *Snapshot {
@@ -188,6 +190,30 @@ func (s *Snapshot) TriggersOf(host model.HostID) []model.Trigger {
 		return e.triggers
 	}
 	return nil
+}
+
+// Rules returns the discovery rules of a host, macros expanded. The slice must not be changed.
+func (s *Snapshot) Rules(host model.HostID) []model.Rule {
+	if e := s.hosts[host]; e != nil {
+		return e.rules
+	}
+	return nil
+}
+
+// Rule finds the discovery rule whose values an item takes.
+func (s *Snapshot) Rule(item model.ItemID) (*model.Rule, bool) {
+	i := s.items.get(uint64(item))
+	if i == nil || i.RuleID == 0 {
+		return nil, false
+	}
+	if e := s.hosts[i.HostID]; e != nil {
+		for n := range e.rules {
+			if e.rules[n].ItemID == item {
+				return &e.rules[n], true
+			}
+		}
+	}
+	return nil, false
 }
 
 // HostRevision is the revision at which a host last changed; zero when there is no such host.

@@ -217,7 +217,7 @@ func (d *DB) Changed() <-chan struct{} { return d.changed }
 // MaxItemID returns the largest id of an item; zero for none.
 func (d *DB) MaxItemID(ctx context.Context) (model.ItemID, error) {
 	var n uint64
-	err := d.sql.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM items").Scan(&n)
+	err := d.sql.QueryRowContext(ctx, "SELECT max((SELECT coalesce(max(item_id), 0) FROM items), (SELECT coalesce(max(item_id), 0) FROM rule_items), (SELECT coalesce(max(item_id), 0) FROM discovered_items))").Scan(&n)
 	return model.ItemID(n), d.wrap("read the largest item id", err)
 }
 

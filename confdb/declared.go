@@ -70,7 +70,17 @@ func (c *change) instantiate(ctx context.Context, host model.HostID, chain []int
 		err := r.Scan(&id, &i.prototype, &i.macros)
 		have[i] = id
 		return err
-	}, "SELECT id, def_id, instance FROM triggers WHERE host_id = ? AND def_id IS NOT NULL AND instance <> '' ORDER BY id", host)
+	}, "SELECT id, def_id, instance FROM triggers WHERE host_id = ? AND def_id IS NOT NULL AND instance <> '' AND rule_item IS NULL ORDER BY id", host)
+	if err != nil {
+		return err
+	}
+	discovered := make(map[instance]bool)
+	err = c.query(ctx, func(r *sql.Rows) error {
+		var i instance
+		err := r.Scan(&i.prototype, &i.macros)
+		discovered[i] = true
+		return err
+	}, "SELECT def_id, instance FROM triggers WHERE host_id = ? AND rule_item IS NOT NULL", host)
 	if err != nil {
 		return err
 	}
@@ -96,7 +106,7 @@ func (c *change) instantiate(ctx context.Context, host model.HostID, chain []int
 		}
 	}
 	for _, i := range sortedInstances(wanted) {
-		if have[i] != 0 {
+		if have[i] != 0 || discovered[i] {
 			continue
 		}
 		c.touch(host)

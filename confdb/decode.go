@@ -66,8 +66,13 @@ func decodeExport(src []byte, report *Report, collected map[model.ItemType]bool)
 			x.addTrigger(t)
 		}
 	}
+	for _, n := range d.objects(top, "graphs") {
+		for _, g := range d.body(nil, n, "export", model.GraphPrototype) {
+			x.addGraph(g)
+		}
+	}
 	d.path = "export"
-	d.leaveOut(top, "graphs", "media_types", "images", "maps", "value_maps")
+	d.leaveOut(top, "media_types", "images", "maps", "value_maps")
 	d.unknown(top)
 	return x, nil
 }

@@ -27,7 +27,7 @@ func (d *decoder) owner(x *export, n *node, kind ownerKind) {
 	if kind == hostOwner {
 		o.interfaces = keep(n, "interfaces")
 	}
-	o.extra = keep(n, "vendor", "proxy", "proxy_group", "monitored_by", "inventory", "inventory_mode",
+	o.extra = keep(n, "httptests", "dashboards", "vendor", "proxy", "proxy_group", "monitored_by", "inventory", "inventory_mode",
 		"ipmi_authtype", "ipmi_privilege", "ipmi_username", "ipmi_password")
 	o.valueMaps = d.valueMaps(n)
 	if d.bad {
@@ -42,7 +42,7 @@ func (d *decoder) owner(x *export, n *node, kind ownerKind) {
 		d.rule(o, r, path)
 	}
 	d.path = path
-	d.leaveOut(n, "httptests", "dashboards", "screens", "applications")
+	d.leaveOut(n, "screens", "applications")
 	d.unknown(n)
 	for _, what := range slices.Sorted(maps.Keys(d.idle)) {
 		d.report.remark(path, n.line, "%s (%d), which has no collector yet; kept, but not collected", what, d.idle[what])
@@ -212,19 +212,23 @@ func (d *decoder) rule(o *ownerDef, n *node, owner string) {
 	path := d.path
 	r := ruleDef{line: n.line}
 	r.ruleFields = ruleFields{uuid: d.text(n, "uuid", ""), key: key, name: d.text(n, "name", key)}
-	r.body = keep(n, append([]string{
+	d.checkRule(n)
+	dated := d.lifetimes(n)
+	r.body = keep(dated, append([]string{
 		"type", "delay", "status", "description", "filter", "lifetime", "lifetime_type", "enabled_lifetime",
 		"enabled_lifetime_type", "lld_macro_paths", "preprocessing", "overrides",
 	}, itemExtra...)...)
+	copy(n.used, dated.used)
 	if err := CheckKey(key); err != nil {
 		d.fault(n, "%v; not taken", err)
 	}
-	d.leaveOut(n, "graph_prototypes", "host_prototypes", "discovery_prototypes")
+	d.leaveOut(n, "discovery_prototypes")
 	if d.bad {
 		d.report.count(kindRule, refused)
 		return
 	}
 	prototypes, triggers := d.objects(n, "item_prototypes"), d.objects(n, "trigger_prototypes")
+	graphs, hosts := d.objects(n, "graph_prototypes"), d.objects(n, "host_prototypes")
 	d.unknown(n)
 	for _, i := range prototypes {
 		r.items = d.item(r.items, i, path, kindItemProto, &r.triggers)
@@ -233,6 +237,15 @@ func (d *decoder) rule(o *ownerDef, n *node, owner string) {
 		if t, ok := d.trigger(t, path, kindTriggerProto); ok {
 			r.triggers = append(r.triggers, t)
 		}
+	}
+	for _, g := range graphs {
+		r.others = d.body(r.others, g, path, model.GraphPrototype)
+	}
+	for _, h := range hosts {
+		r.others = d.body(r.others, h, path, model.HostPrototype)
+	}
+	if kind := itemTypes[d.text(n, "type", "ZABBIX_PASSIVE")]; !d.collected[kind] {
+		d.idle[kindRule+" of type "+typeName(kind)]++
 	}
 	o.rules = append(o.rules, r)
 }

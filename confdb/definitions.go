@@ -18,6 +18,10 @@ type definitions struct {
 	triggers  map[int64]*triggerDefinition
 	// depends are the dependencies between triggers' rows, also those of hosts' own triggers with templates' ones.
 	depends map[int64][]int64
+	// rules are the discovery rules, also those of hosts; prototypes their item prototypes, others their graph and host prototypes.
+	rules      map[int64]*ruleDefinition
+	prototypes map[int64]*itemPrototype
+	others     map[int64]*rulePrototype
 }
 
 type template struct {
@@ -33,6 +37,8 @@ type triggerDefinition struct {
 	model.Trigger
 	// expression and recovery are split where the name of a host goes: parts joined by it are the text.
 	expression, recovery []string
+	// macros are the discovery macros that a prototype uses, sorted; keys the item keys that it names.
+	macros, keys []string
 }
 
 // define returns the definitions, which it reads when a template changed since the last call. They belong to the state
@@ -47,9 +53,10 @@ func (d *DB) define(ctx context.Context, tx *sql.Tx) (*definitions, error) {
 	f := &definitions{
 		templates: make(map[model.TemplateID]*template), byName: make(map[string]*template),
 		items: make(map[int64]*model.ItemConfig), triggers: make(map[int64]*triggerDefinition), depends: make(map[int64][]int64),
+		rules: make(map[int64]*ruleDefinition), prototypes: make(map[int64]*itemPrototype), others: make(map[int64]*rulePrototype),
 	}
 	for _, read := range []func(context.Context, *sql.Tx) error{
-		f.readTemplates, f.readLinks, f.readItems, f.readTriggers, f.readDepends,
+		f.readTemplates, f.readLinks, f.readItems, f.readRules, f.readTriggers, f.readDepends,
 	} {
 		if err := read(ctx, tx); err != nil {
 			return nil, err
@@ -158,10 +165,10 @@ func (f *itemFields) extras(i *model.ItemConfig) error {
 
 func (f *definitions) readTriggers(ctx context.Context, tx *sql.Tx) error {
 	return rowsOf(ctx, tx, func(r *sql.Rows) error {
-		var id int64
+		var id, rule int64
 		var t model.TemplateID
 		var fields triggerFields
-		if err := r.Scan(append([]any{&id, &t}, fields.pointers()...)...); err != nil {
+		if err := r.Scan(append([]any{&id, &t, &rule}, fields.pointers()...)...); err != nil {
 			return err
 		}
 		def := &triggerDefinition{}
@@ -171,9 +178,14 @@ func (f *definitions) readTriggers(ctx context.Context, tx *sql.Tx) error {
 		}
 		def.expression, def.recovery = f.split(def.Expression), f.split(def.Recovery)
 		f.triggers[id] = def
+		if rule != 0 {
+			def.macros = usedMacros(fields.expression, fields.recovery, fields.name, fields.eventName, fields.opdata, fields.tags, fields.comments, fields.url)
+			def.keys = refKeys(fields.expression, fields.recovery)
+			f.offer(rule, model.Prototype{ID: prototypeID(model.TriggerPrototype, id), Kind: model.TriggerPrototype, Name: fields.name, Discovers: discovers(fields.extra)})
+		}
 		return nil
-	}, "SELECT id, coalesce(template_id, 0), "+triggerColumns+
-		" FROM triggers WHERE template_id IS NOT NULL OR rule_id IS NOT NULL")
+	}, "SELECT id, coalesce(template_id, 0), coalesce(rule_id, 0), "+triggerColumns+
+		" FROM triggers WHERE template_id IS NOT NULL OR rule_id IS NOT NULL ORDER BY id")
 }
 
 // trigger fills a trigger from its columns.

@@ -24,6 +24,7 @@ type export struct {
 	hosts     []*ownerDef
 	// triggers stand beside templates and hosts and belong to none of the file.
 	triggers []triggerDef
+	graphs   []bodyDef
 }
 
 // addTrigger gives a trigger that stands beside templates and hosts to the one of the file that its expression names
@@ -43,6 +44,18 @@ func (x *export) addTrigger(t triggerDef) {
 	x.triggers = append(x.triggers, t)
 }
 
+// addGraph gives a graph that stands beside templates and hosts to the one of the file that its first item belongs to.
+func (x *export) addGraph(g bodyDef) {
+	name := graphHost(g.body)
+	for _, o := range slices.Concat(x.templates, x.hosts) {
+		if o.technical == name {
+			o.graphs = append(o.graphs, g)
+			return
+		}
+	}
+	x.graphs = append(x.graphs, g)
+}
+
 type groupDef struct {
 	// kinds that the group is for; exports before 6.2 do not tell them apart.
 	host, template bool
@@ -60,6 +73,18 @@ type ownerDef struct {
 	items     []itemDef
 	rules     []ruleDef
 	triggers  []triggerDef
+	graphs    []bodyDef
+}
+
+// bodyDef is a graph, a graph prototype or a host prototype.
+type bodyDef struct {
+	bodyFields
+	line int
+}
+
+type bodyFields struct {
+	kind             model.PrototypeKind
+	uuid, name, body string
 }
 
 // ownerFields are the columns that are compared to see whether an import changes anything. So are the other *Fields.
@@ -98,6 +123,7 @@ type ruleDef struct {
 	line     int
 	items    []itemDef
 	triggers []triggerDef
+	others   []bodyDef
 }
 
 type triggerFields struct {

@@ -130,16 +130,7 @@ func (d *DB) DeleteHost(ctx context.Context, id model.HostID) error {
 		if have == 0 {
 			return fmt.Errorf("host %d: %w", id, ErrNotFound)
 		}
-		if err := c.exec(ctx, "DELETE FROM hosts WHERE id = ?", id); err != nil {
-			return err
-		}
-		// touch raises the revision at commit; the row is gone, so only the deletion carries it.
-		c.touch(id)
-		d.mu.Lock()
-		delete(d.declared, id)
-		d.mu.Unlock()
-		return c.exec(ctx, `INSERT INTO deleted_hosts (host_id, revision)
-			VALUES (?, (SELECT value + 1 FROM meta WHERE name = 'revision'))`, id)
+		return c.deleteHost(ctx, id)
 	})
 }
 

@@ -162,6 +162,9 @@ func (i *importer) run(ctx context.Context, x *export) error {
 	if err := i.loose(ctx, x.triggers); err != nil {
 		return err
 	}
+	if err := i.looseGraphs(ctx, x); err != nil {
+		return err
+	}
 	if err := i.dependencies(ctx); err != nil {
 		return err
 	}

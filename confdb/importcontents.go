@@ -22,6 +22,9 @@ func (i *importer) contents(ctx context.Context, o *ownerDef) error {
 	if err := i.triggers(ctx, w, 0, o.triggers, path); err != nil {
 		return err
 	}
+	if err := i.bodies(ctx, w, 0, o.graphs, path); err != nil {
+		return err
+	}
 	return i.rules(ctx, w, o.rules, path)
 }
 
@@ -306,6 +309,12 @@ func (i *importer) rules(ctx context.Context, w owner, list []ruleDef, path stri
 		if err := i.triggers(ctx, w, id, def.triggers, at); err != nil {
 			return err
 		}
+		if err := i.bodies(ctx, w, id, def.others, at); err != nil {
+			return err
+		}
+	}
+	if w.kind == hostOwner && len(list)+len(have.rows) > 0 {
+		i.relink[model.HostID(w.id)] = true
 	}
 	for _, r := range have.rows {
 		if i.options.DeleteMissing && !r.taken {

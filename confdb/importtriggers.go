@@ -238,18 +238,7 @@ func (i *importer) ownerOf(ctx context.Context, expression string) (owner, error
 	if err != nil || len(refs) == 0 {
 		return owner{}, nil //nolint:nilerr // an unreadable expression names nobody
 	}
-	name := expression[refs[0].hostAt:refs[0].hostEnd]
-	if id := i.owners[ownerKey{templateOwner, name}]; id != 0 {
-		return owner{templateOwner, id}, nil
-	}
-	if id := i.owners[ownerKey{hostOwner, name}]; id != 0 {
-		return owner{hostOwner, id}, nil
-	}
-	if id, err := i.id(ctx, "SELECT id FROM templates WHERE template = ?", name); err != nil || id != 0 {
-		return owner{templateOwner, id}, err
-	}
-	id, err := i.id(ctx, "SELECT id FROM hosts WHERE host = ?", name)
-	return owner{hostOwner, id}, err
+	return i.ownerNamed(ctx, expression[refs[0].hostAt:refs[0].hostEnd])
 }
 
 // loose writes the triggers of owners that are not in the file, each under the first host that it names.

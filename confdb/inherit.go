@@ -34,6 +34,9 @@ func (c *change) inherit(ctx context.Context, hosts []model.HostID) error {
 		if err := c.inheritTriggers(ctx, h, chain, cache); err != nil {
 			return fmt.Errorf("inherit triggers of host %d: %w", h, err)
 		}
+		if err := c.inheritRules(ctx, h, chain); err != nil {
+			return fmt.Errorf("inherit discovery rules of host %d: %w", h, err)
+		}
 		if err := c.instantiate(ctx, h, chain); err != nil {
 			return fmt.Errorf("triggers of declared items of host %d: %w", h, err)
 		}

@@ -1,6 +1,10 @@
 package confdb
 
-import "strings"
+import (
+	"strings"
+
+	"tidemark/internal/macrofunc"
+)
 
 // keyParams splits an item key into its name and parameters. A parameter that is a list keeps its brackets.
 func keyParams(key string) (name string, params []string) {
@@ -106,32 +110,9 @@ func expandKey(key string, macros map[string]string) string {
 	return expandText(name, macros) + "[" + strings.Join(params, ",") + "]"
 }
 
-// expandText replaces discovery macros and leaves the unknown ones.
+// expandText replaces discovery macros, also those with a macro function, and leaves the unknown ones.
 func expandText(text string, macros map[string]string) string {
-	if !strings.Contains(text, "{#") {
-		return text
-	}
-	var b strings.Builder
-	for {
-		at := strings.Index(text, "{#")
-		if at < 0 {
-			b.WriteString(text)
-			return b.String()
-		}
-		end := strings.IndexByte(text[at:], '}')
-		if end < 0 {
-			b.WriteString(text)
-			return b.String()
-		}
-		macro := text[at : at+end+1]
-		value, ok := macros[macro]
-		if !ok {
-			value = macro
-		}
-		b.WriteString(text[:at])
-		b.WriteString(value)
-		text = text[at+end+1:]
-	}
+	return macrofunc.Expand(text, macros, nil)
 }
 
 // expandExpression replaces discovery macros in an expression: in item keys as expandKey does, in strings and contexts
@@ -144,18 +125,15 @@ func expandExpression(text string, macros map[string]string) string {
 	if err != nil {
 		return text
 	}
-	escaped := make(map[string]string, len(macros))
-	for name, value := range macros {
-		escaped[name] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value)
-	}
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	var b strings.Builder
 	last := 0
 	for _, r := range refs {
-		b.WriteString(expandText(text[last:r.keyAt], escaped))
+		b.WriteString(macrofunc.Expand(text[last:r.keyAt], macros, escape))
 		b.WriteString(expandKey(text[r.keyAt:r.keyEnd], macros))
 		last = r.keyEnd
 	}
-	b.WriteString(expandText(text[last:], escaped))
+	b.WriteString(macrofunc.Expand(text[last:], macros, escape))
 	return b.String()
 }
 

@@ -2,7 +2,10 @@ package confdb
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"tidemark/internal/macrofunc"
 )
 
 // itemRef is where an expression names an item: text[hostAt:hostEnd] is the host, text[keyAt:keyEnd] the key with its
@@ -140,8 +143,14 @@ func stringEnd(text string, at int) int {
 }
 
 // macroEnd returns the position after the macro at, or -1 when there is none: {$NAME}, {$NAME:"context"}, {#NAME},
-// {NAME}.
+// {NAME}, {{#NAME}.function(parameters)}.
 func macroEnd(text string, at int) int {
+	if strings.HasPrefix(text[at:], "{{") {
+		if _, end := macrofunc.Parse(text, at); end > 0 {
+			return end
+		}
+		return -1
+	}
 	i := at + 1
 	if i < len(text) && (text[i] == '$' || text[i] == '#') {
 		i++
@@ -206,4 +215,21 @@ func CheckKey(key string) error {
 		return fmt.Errorf("%w item key %q: character %d comes after its end; expected name[parameter,…]", ErrInvalid, key, end+1)
 	}
 	return nil
+}
+
+// refKeys returns the item keys that expressions name, each once; what cannot be read names none.
+func refKeys(expressions ...string) []string {
+	var keys []string
+	for _, text := range expressions {
+		refs, err := itemRefs(text)
+		if err != nil {
+			continue
+		}
+		for _, r := range refs {
+			if key := text[r.keyAt:r.keyEnd]; !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
 }

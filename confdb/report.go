@@ -54,10 +54,14 @@ const (
 	kindItemProto    = "item prototypes"
 	kindTrigger      = "triggers"
 	kindTriggerProto = "trigger prototypes"
+	kindGraph        = "graphs"
+	kindGraphProto   = "graph prototypes"
+	kindHostProto    = "host prototypes"
 )
 
 var kindOrder = [...]string{
 	kindGroup, kindTemplate, kindHost, kindValueMap, kindItem, kindRule, kindItemProto, kindTrigger, kindTriggerProto,
+	kindGraph, kindGraphProto, kindHostProto,
 }
 
 // outcome is what became of one object.

@@ -101,7 +101,7 @@ func (d *DB) readHosts(ctx context.Context, ids []model.HostID) ([]*model.HostCo
 	}
 	ranges := idRanges(ids)
 	for _, read := range []func(context.Context, idRange) error{
-		r.readHosts, r.readGroups, r.readTemplates, r.makeRoom, r.readItems, r.readTriggers,
+		r.readHosts, r.readGroups, r.readTemplates, r.makeRoom, r.readItems, r.readRuleItems, r.readDiscovered, r.readTriggers,
 	} {
 		for _, span := range ranges {
 			if err := read(ctx, span); err != nil {

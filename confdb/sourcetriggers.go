@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"tidemark/model"
 )
@@ -17,7 +16,10 @@ func (r *hostReader) readTriggers(ctx context.Context, span idRange) error {
 	var host model.HostID
 	err := rowsOf(ctx, r.tx, func(rows *sql.Rows) error {
 		var m madeTrigger
-		if err := rows.Scan(&host, &m.id, &m.def, &m.instance); err != nil {
+		var by model.ItemID
+		var changes string
+		var disabled bool
+		if err := rows.Scan(&host, &m.id, &m.def, &m.instance, &by, &changes, &disabled); err != nil {
 			return err
 		}
 		h := r.host(host)
@@ -28,11 +30,18 @@ func (r *hostReader) readTriggers(ctx context.Context, span idRange) error {
 		if err != nil {
 			return err
 		}
-		t.ID, t.HostID = m.id, host
+		change, err := unpackChange(changes)
+		if err != nil {
+			return fmt.Errorf("trigger %d: %w", m.id, err)
+		}
+		if change != nil {
+			changeTrigger(&t, change)
+		}
+		t.ID, t.HostID, t.DiscoveredBy, t.Enabled = m.id, host, by, t.Enabled && !disabled
 		h.Triggers = append(h.Triggers, t)
 		made[origin{host, m.def}], origins[m.id] = append(made[origin{host, m.def}], m), m
 		return nil
-	}, `SELECT host_id, id, def_id, instance FROM triggers WHERE host_id BETWEEN ? AND ? AND rule_id IS NULL
+	}, `SELECT host_id, id, def_id, instance, coalesce(rule_item, 0), changes, disabled FROM triggers WHERE host_id BETWEEN ? AND ? AND rule_id IS NULL
 		AND def_id IS NOT NULL ORDER BY host_id, id`, span.from, span.to)
 	if err != nil {
 		return err
@@ -171,17 +180,12 @@ func (r *hostReader) ownDepends(ctx context.Context, span idRange) (map[model.Tr
 
 // instanceOf expands discovery macros in all texts of a trigger.
 func instanceOf(t model.Trigger, macros map[string]string) model.Trigger {
-	var pairs []string
-	for name, value := range macros {
-		pairs = append(pairs, name, value)
-	}
-	plain := strings.NewReplacer(pairs...)
-	t.Name, t.EventName, t.OpData = plain.Replace(t.Name), plain.Replace(t.EventName), plain.Replace(t.OpData)
-	t.Comments, t.URL = plain.Replace(t.Comments), plain.Replace(t.URL)
+	t.Name, t.EventName, t.OpData = expandText(t.Name, macros), expandText(t.EventName, macros), expandText(t.OpData, macros)
+	t.Comments, t.URL = expandText(t.Comments, macros), expandText(t.URL, macros)
 	t.Expression, t.Recovery = expandExpression(t.Expression, macros), expandExpression(t.Recovery, macros)
 	t.Tags = slices.Clone(t.Tags)
 	for i := range t.Tags {
-		t.Tags[i].Name, t.Tags[i].Value = plain.Replace(t.Tags[i].Name), plain.Replace(t.Tags[i].Value)
+		t.Tags[i].Name, t.Tags[i].Value = expandText(t.Tags[i].Name, macros), expandText(t.Tags[i].Value, macros)
 	}
 	return t
 }

@@ -10,6 +10,8 @@ type HostConfig struct {
 	// not be changed.
 	Items    []ItemConfig
 	Triggers []Trigger
+	// Rules are the discovery rules; the items that take their values are among Items. Texts are not yet expanded.
+	Rules []Rule
 }
 
 // ItemConfig is an item as it is configured.

@@ -47,6 +47,8 @@ type Host struct {
 	Interfaces []Interface
 	// IPMI is how its management controllers are logged in to; nil for an anonymous login.
 	IPMI *IPMIAccess
+	// DiscoveredBy is the item of the discovery rule that made this host; zero for others.
+	DiscoveredBy ItemID
 	// Revision rises with every change that an agent or proxy must learn of.
 	Revision uint64
 }
@@ -122,6 +124,10 @@ type Item struct {
 	MasterID ItemID
 	// HasDependents says that dependent items are made of the item's values.
 	HasDependents bool
+	// RuleID is set for the item of a discovery rule: its values are not stored, they say what is there.
+	RuleID RuleID
+	// DiscoveredBy is the item of the discovery rule that made this item; zero for others.
+	DiscoveredBy ItemID
 }
 
 // StepType is a preprocessing step. The numbers are Zabbix's.
@@ -243,6 +249,8 @@ type Trigger struct {
 	// DependsOn are triggers that, while in PROBLEM, keep this one quiet.
 	DependsOn  []TriggerID
 	TemplateID TemplateID
+	// DiscoveredBy is the item of the discovery rule that made this trigger; zero for others.
+	DiscoveredBy ItemID
 }
 
 // Event is a state change of a trigger.

@@ -103,7 +103,9 @@ func (p *Processor) follow(t task) {
 	b.Flags[0] = t.flags
 	if !p.apply(b, 0, t.item, t.in) {
 		b.Truncate(0)
-		p.discarded.Inc()
+		if t.item.RuleID == 0 {
+			p.discarded.Inc()
+		}
 	}
 	if b.Len() > 1 {
 		p.dependents.Add(b.Len() - 1)

@@ -31,6 +31,12 @@ type Items interface {
 	Dependents(id model.ItemID) []*model.Item
 }
 
+// Rules takes the values of discovery rules after their steps. Take must not keep text and must not wait. reason, if not empty, says why
+// there is no value.
+type Rules interface {
+	Take(item *model.Item, text []byte, reason string)
+}
+
 // FutureLimit is how far ahead of its arrival a value may be dated.
 const FutureLimit = 10 * time.Minute
 
@@ -41,6 +47,8 @@ const ClockKey = "tidemark.clock.ahead"
 type Options struct {
 	Items Items
 	Sink  Sink
+	// Rules takes the values of discovery rules, which are not stored; nil: they are dropped.
+	Rules Rules
 	// Scripts runs JavaScript; nil: items with such a step are not supported.
 	Scripts Scripts
 	// Metrics and Logger may be nil.
@@ -53,6 +61,7 @@ type Processor struct {
 	items   Items
 	sink    Sink
 	scripts Scripts
+	rules   Rules
 	logger  *slog.Logger
 	shards  [shardCount]shard
 
@@ -80,7 +89,7 @@ func New(o Options) *Processor {
 		set = metrics.NewSet()
 	}
 	p := &Processor{
-		items: o.Items, sink: o.Sink, scripts: o.Scripts, logger: o.Logger,
+		items: o.Items, sink: o.Sink, scripts: o.Scripts, rules: o.Rules, logger: o.Logger,
 		clocks:      map[model.HostID]hostClock{},
 		values:      set.NewCounter("tidemark_preproc_values_total"),
 		dependents:  set.NewCounter("tidemark_preproc_dependent_values_total"),
@@ -159,9 +168,10 @@ func (p *Processor) process(b *model.Batch) {
 	p.reportClocks(b, last)
 }
 
-// row preprocesses one row in place. It reports whether the row is gone, because it yields no value or left for the lane of its item.
+// row preprocesses one row in place. It reports whether the row is gone, because it yields no value, or left for the lane of its item or
+// for its discovery rule.
 func (p *Processor) row(b *model.Batch, i int, item *model.Item) (gone, left bool) {
-	if len(item.Steps) == 0 && !item.HasDependents {
+	if len(item.Steps) == 0 && !item.HasDependents && item.RuleID == 0 {
 		if b.Types[i] != item.ValueType && b.Types[i] != model.Unsupported {
 			convertRow(b, i, item.ValueType)
 		}
@@ -175,7 +185,7 @@ func (p *Processor) row(b *model.Batch, i int, item *model.Item) (gone, left boo
 	if p.isSlow(item) && p.leave(b, i, item, in) {
 		return true, true
 	}
-	return !p.apply(b, i, item, in), false
+	return !p.apply(b, i, item, in), item.RuleID != 0
 }
 
 // isSlow reports whether an item runs scripts.
@@ -215,6 +225,10 @@ func (p *Processor) apply(b *model.Batch, i int, item *model.Item, in input) boo
 	if errors.Is(in.failure, errDiscard) {
 		return false
 	}
+	if item.RuleID != 0 {
+		p.discover(item, in)
+		return false
+	}
 	if item.HasDependents {
 		p.fanOut(b, i, item, in)
 	}
@@ -228,6 +242,17 @@ func (p *Processor) apply(b *model.Batch, i int, item *model.Item, in input) boo
 		}
 	}
 	return true
+}
+
+// discover hands the value of a discovery rule on.
+func (p *Processor) discover(item *model.Item, in input) {
+	switch {
+	case p.rules == nil:
+	case in.failure != nil:
+		p.rules.Take(item, nil, in.failure.Error())
+	default:
+		p.rules.Take(item, in.value.bytes(), "")
+	}
 }
 
 const (
@@ -265,7 +290,9 @@ func (p *Processor) fanOut(b *model.Batch, i int, item *model.Item, in input) {
 		b.Flags[k] = flags
 		if !p.apply(b, k, d, in) {
 			b.Truncate(k)
-			p.discarded.Inc()
+			if d.RuleID == 0 {
+				p.discarded.Inc()
+			}
 		}
 	}
 }

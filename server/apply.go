@@ -25,6 +25,9 @@ func (s *Server) applyConfiguration(ctx context.Context, c *confcache.Changes) e
 	}
 	defs := make([]storage.ItemDefinition, 0, len(c.Items))
 	for _, item := range c.Items {
+		if item.RuleID != 0 {
+			continue // its values are not stored
+		}
 		change.Upserts = append(change.Upserts, *item)
 		defs = append(defs, definition(s.classes, item))
 	}
@@ -38,6 +41,9 @@ func (s *Server) applyConfiguration(ctx context.Context, c *confcache.Changes) e
 		if err := s.agents.refresh(ctx); err != nil {
 			return err
 		}
+	}
+	if s.discovery != nil {
+		s.discovery.Forget(c.DeletedItems)
 	}
 	if s.preproc != nil {
 		s.preproc.Forget(c.DeletedItems)

@@ -72,7 +72,7 @@ func (f formulaItems) matchHost(s *confcache.Snapshot, h *model.Host, q *expr.Qu
 		return q.HasFilter() && !q.Match(h.Groups, h.Tags, tags) || fn(id, t, key)
 	}
 	if !q.AnyKey() {
-		if item, ok := f.definitions.ItemByKey(h.ID, q.Key); ok && item.Enabled {
+		if item, ok := f.definitions.ItemByKey(h.ID, q.Key); ok && item.Enabled && item.RuleID == 0 {
 			return take(item.ID, item.ValueType, item.Key, item.Tags)
 		}
 		return true
@@ -80,7 +80,7 @@ func (f formulaItems) matchHost(s *confcache.Snapshot, h *model.Host, q *expr.Qu
 	items := s.Items(h.ID)
 	for i := range items {
 		item := &items[i]
-		if item.Enabled && q.MatchKey(item.Key) && !take(item.ID, item.ValueType, item.Key, item.Tags) {
+		if item.Enabled && item.RuleID == 0 && q.MatchKey(item.Key) && !take(item.ID, item.ValueType, item.Key, item.Tags) {
 			return false
 		}
 	}

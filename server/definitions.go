@@ -149,7 +149,7 @@ func (n *namedItems) ItemByKey(host, key string) (model.ItemID, model.ValueType,
 	if !ok || !h.Enabled {
 		return 0, 0, false
 	}
-	if item, ok := s.ItemByKey(h.ID, key); ok {
+	if item, ok := s.ItemByKey(h.ID, key); ok && item.RuleID == 0 {
 		return item.ID, item.ValueType, item.Enabled
 	}
 	entry, ok := n.catalog.ByKey(h.ID, key)

@@ -52,6 +52,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error { return s.trapper.Serve(running, s.o.Trapper) })
 	g.Go(func() error { return s.cache.Run(running, s.db.Changed()) })
 	g.Go(func() error { return s.polling.Run(running) })
+	g.Go(func() error { return s.discovery.Run(running) })
 	g.Go(func() error { return s.evaluator.Run(running) })
 	g.Go(func() error { return s.events.Run(running) })
 	g.Go(func() error { return keeper.Run(running) })

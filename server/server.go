@@ -21,6 +21,7 @@ import (
 	"tidemark/collect/trapper"
 	"tidemark/confcache"
 	"tidemark/confdb"
+	"tidemark/discovery"
 	"tidemark/event"
 	"tidemark/histcache"
 	"tidemark/histsync"
@@ -102,6 +103,7 @@ type Server struct {
 	polling     *polling
 	scripts     *script.Runner
 	presence    *presence
+	discovery   *discovery.Engine
 
 	querier *query.Querier
 	latest  *query.Latest
@@ -191,6 +193,9 @@ func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
 		return err
 	}
 	ids.catalog = s.catalog
+	if err := s.db.EnsureRules(ctx); err != nil {
+		return err
+	}
 	if err := importTemplates(ctx, s.db, s.logger); err != nil {
 		return err
 	}
@@ -279,7 +284,8 @@ func (s *Server) replay(ctx context.Context) error {
 // openPipeline makes the stages that hold values in memory only.
 func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	s.histcache = histcache.New(histcache.Options{LimitBytes: s.o.HistoryCacheBytes, Metrics: s.metrics})
-	stage := preproc.Options{Items: s.definitions, Sink: s.histcache, Metrics: s.metrics, Logger: s.logger}
+	s.discovery = s.newDiscovery()
+	stage := preproc.Options{Items: s.definitions, Sink: s.histcache, Rules: s.discovery, Metrics: s.metrics, Logger: s.logger}
 	if len(s.o.ScriptWorker) > 0 {
 		s.scripts = script.New(script.Options{Command: s.o.ScriptWorker, Metrics: s.metrics})
 		stage.Scripts = s.scripts

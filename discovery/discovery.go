@@ -1,0 +1,343 @@
+// Package discovery is low-level discovery: it turns the values of discovery rules into the items, triggers and hosts that should exist.
+//
+// Take is called for each value of a rule and never waits: of several values of one rule that come before the first is worked on, the
+// newest counts, because each is the complete truth. A value that is the same as the one before costs a hash and nothing else. A value that
+// cannot be read changes nothing; the rule shows why.
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"tidemark/model"
+)
+
+// Rules knows the discovery rules in force.
+type Rules interface {
+	// Rule finds the rule whose values an item takes. The rule must not change.
+	Rule(item model.ItemID) (*model.Rule, bool)
+	// HostRevision is the revision at which a host last changed.
+	HostRevision(host model.HostID) uint64
+}
+
+// Store makes what was found; confdb is one.
+type Store interface {
+	Discover(ctx context.Context, x *model.Discovery) (*model.Discovered, error)
+	// RuleFailed keeps why a rule's value could not be used; an empty reason takes an earlier one away.
+	RuleFailed(ctx context.Context, item model.ItemID, reason string) error
+	// ExpireDiscovered disables and deletes what was lost and whose time has come.
+	ExpireDiscovered(ctx context.Context, now time.Time) (disabled, deleted int, err error)
+}
+
+// Limits of discovery.
+const (
+	// MaxPayloadBytes is the longest value of a rule.
+	MaxPayloadBytes = 16 << 20
+	// MaxRows is how many elements one value may have.
+	MaxRows = 50_000
+	// MaxObjects is how many objects one rule may make; what is beyond is left out, counted and told.
+	MaxObjects = 50_000
+	// maxWaitingBytes bounds the values that wait.
+	maxWaitingBytes = 256 << 20
+	// workers is how many rules are worked on at once; rules of one host take turns.
+	workers = 2
+	// expireEvery is how often lost objects are looked at.
+	expireEvery = time.Minute
+)
+
+// Options of New.
+type Options struct {
+	// Rules returns what is in force now.
+	Rules func() Rules
+	Store Store
+	// Metrics and Logger may be nil.
+	Metrics *metrics.Set
+	Logger  *slog.Logger
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+	// MaxObjects bounds the objects of one rule; 0: MaxObjects.
+	MaxObjects int
+}
+
+// Engine works on the values of discovery rules.
+type Engine struct {
+	o      Options
+	logger *slog.Logger
+	now    func() time.Time
+	seed   maphash.Seed
+
+	mu sync.Mutex
+	// room is signalled when something waits, and when a host is free again.
+	room    sync.Cond
+	waiting map[model.ItemID]payload
+	order   []model.ItemID
+	bytes   int
+	busy    map[model.HostID]bool
+	done    map[model.ItemID]result
+	closed  bool
+
+	values, unchanged, failed, created, updated, lost, refused, deleted, disabled, dropped *metrics.Counter
+}
+
+// payload is a value that waits.
+type payload struct {
+	host   model.HostID
+	text   []byte
+	reason string
+	at     time.Time
+	sum    uint64
+}
+
+// result is what the last value of a rule came to.
+type result struct {
+	sum      uint64
+	revision uint64
+	reason   string
+	// applied is set when the value was; then an equal one needs nothing.
+	applied bool
+}
+
+// New returns an engine; Run works.
+func New(o Options) *Engine {
+	e := &Engine{
+		o: o, logger: o.Logger, now: o.Now, seed: maphash.MakeSeed(), waiting: map[model.ItemID]payload{}, busy: map[model.HostID]bool{},
+		done: map[model.ItemID]result{},
+	}
+	e.room.L = &e.mu
+	if e.logger == nil {
+		e.logger = slog.New(slog.DiscardHandler)
+	}
+	if e.now == nil {
+		e.now = time.Now
+	}
+	if e.o.MaxObjects == 0 {
+		e.o.MaxObjects = MaxObjects
+	}
+	set := o.Metrics
+	if set == nil {
+		set = metrics.NewSet()
+	}
+	count := func(name string) *metrics.Counter { return set.NewCounter("tidemark_discovery_" + name + "_total") }
+	e.values, e.unchanged, e.failed, e.dropped = count("values"), count("unchanged_values"), count("failed_values"), count("overtaken_values")
+	e.created, e.updated, e.lost = count("created_objects"), count("updated_objects"), count("lost_objects")
+	e.refused, e.deleted, e.disabled = count("refused_objects"), count("deleted_objects"), count("disabled_objects")
+	set.NewGauge("tidemark_discovery_waiting_values", func() float64 {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return float64(len(e.waiting))
+	})
+	return e
+}
+
+// Take takes a value of a rule, or the reason why there is none. The text is copied. It never waits.
+func (e *Engine) Take(item *model.Item, text []byte, reason string) {
+	e.values.Inc()
+	p := payload{host: item.HostID, reason: reason, at: e.now(), sum: maphash.Bytes(e.seed, text)}
+	if reason == "" && len(text) > MaxPayloadBytes {
+		p.reason = fmt.Sprintf("the value has %d bytes; a discovery rule takes at most %d", len(text), MaxPayloadBytes)
+	}
+	revision := e.o.Rules().HostRevision(item.HostID)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	last, waits := e.done[item.ID], false
+	if _, waits = e.waiting[item.ID]; !waits && !e.busy[item.HostID] {
+		same := p.reason == "" && last.applied && last.sum == p.sum && last.revision >= revision && last.reason == ""
+		if same || p.reason != "" && last.reason == p.reason {
+			e.unchanged.Inc()
+			return
+		}
+	}
+	if p.reason == "" {
+		p.text = append([]byte(nil), text...)
+	}
+	e.put(item.ID, p, waits)
+}
+
+// put lets a payload wait; e.mu is held.
+func (e *Engine) put(id model.ItemID, p payload, waits bool) {
+	if waits {
+		e.bytes -= len(e.waiting[id].text)
+		e.dropped.Inc()
+	} else {
+		e.order = append(e.order, id)
+	}
+	if e.bytes+len(p.text) > maxWaitingBytes {
+		p.text, p.reason = nil, "too many values of discovery rules wait; this one was left out"
+	}
+	e.bytes += len(p.text)
+	e.waiting[id] = p
+	e.room.Broadcast()
+}
+
+// Forget drops what is remembered of rules that are gone.
+func (e *Engine) Forget(items []model.ItemID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, id := range items {
+		delete(e.done, id)
+	}
+}
+
+// Run works until ctx ends; what waits then is left, and comes again with the rule's next value.
+func (e *Engine) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.closed = true
+		e.room.Broadcast()
+	})
+	defer stop()
+	var working sync.WaitGroup
+	for range workers {
+		working.Go(func() { e.work(ctx) })
+	}
+	ticker := time.NewTicker(expireEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			working.Wait()
+			return nil
+		case <-ticker.C:
+			e.Expire(ctx)
+		}
+	}
+}
+
+// Expire disables and deletes what was lost and whose time has come.
+func (e *Engine) Expire(ctx context.Context) {
+	disabled, deleted, err := e.o.Store.ExpireDiscovered(ctx, e.now())
+	e.disabled.Add(disabled)
+	e.deleted.Add(deleted)
+	if err != nil && ctx.Err() == nil {
+		e.logger.Error("lost discovered objects could not be deleted; it is tried again", "error", err)
+	}
+}
+
+func (e *Engine) work(ctx context.Context) {
+	for {
+		id, p, ok := e.next()
+		if !ok {
+			return
+		}
+		r := e.Process(ctx, id, p.text, p.reason, p.at)
+		r.sum = p.sum
+		e.mu.Lock()
+		e.done[id] = r
+		delete(e.busy, p.host)
+		e.room.Broadcast()
+		e.mu.Unlock()
+	}
+}
+
+// next waits for a value whose host nobody works on.
+func (e *Engine) next() (model.ItemID, payload, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for {
+		if e.closed {
+			return 0, payload{}, false
+		}
+		for i, id := range e.order {
+			p := e.waiting[id]
+			if e.busy[p.host] {
+				continue
+			}
+			e.order = append(e.order[:i:i], e.order[i+1:]...)
+			delete(e.waiting, id)
+			e.bytes -= len(p.text)
+			e.busy[p.host] = true
+			return id, p, true
+		}
+		e.room.Wait()
+	}
+}
+
+// Process works on one value of a rule. Of the host it remembers the revision that the rule was read from, or, when nothing else changed
+// the host meanwhile, the one that the discovery itself made.
+func (e *Engine) Process(ctx context.Context, id model.ItemID, text []byte, reason string, at time.Time) result {
+	rules := e.o.Rules()
+	rule, ok := rules.Rule(id)
+	if !ok {
+		return result{}
+	}
+	known := rules.HostRevision(rule.HostID)
+	if reason == "" {
+		out, err := e.apply(ctx, rule, text, at)
+		if err == nil {
+			if out.RevisionBefore == known {
+				known = out.HostRevision
+			}
+			return result{revision: known, applied: true}
+		}
+		var refused *RefusedError
+		if !errors.As(err, &refused) {
+			if ctx.Err() == nil {
+				e.logger.Error("a discovery could not be kept; it is tried again with the rule's next value", "rule", rule.Key, "error", err)
+			}
+			return result{}
+		}
+		reason = err.Error()
+	}
+	e.failed.Inc()
+	if err := e.o.Store.RuleFailed(ctx, id, reason); err != nil {
+		if ctx.Err() == nil {
+			e.logger.Error("the error of a discovery rule could not be kept", "rule", rule.Key, "error", err)
+		}
+		return result{}
+	}
+	return result{reason: reason}
+}
+
+// RefusedError says why a value of a rule cannot be used.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return e.Reason }
+
+func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
+
+func (e *Engine) apply(ctx context.Context, rule *model.Rule, text []byte, at time.Time) (*model.Discovered, error) {
+	x := &model.Discovery{Rule: rule, At: at}
+	p, err := compile(rule)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := readRows(text, p.paths)
+	if err != nil {
+		return nil, err
+	}
+	more := 0
+	for _, row := range rows {
+		list, err := p.instances(row)
+		if err != nil {
+			return nil, err
+		}
+		if room := e.o.MaxObjects - len(x.Instances); len(list) > room {
+			more += len(list) - room
+			list = list[:room]
+		}
+		x.Instances = append(x.Instances, list...)
+	}
+	x.Beyond, x.Limit = more, e.o.MaxObjects
+	out, err := e.o.Store.Discover(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	e.created.Add(out.Created)
+	e.updated.Add(out.Updated)
+	e.lost.Add(out.Lost)
+	e.deleted.Add(out.Deleted)
+	e.refused.Add(out.Refused)
+	if out.Created+out.Lost+out.Deleted > 0 {
+		e.logger.Info("discovered", "rule", rule.Key, "host_id", uint64(rule.HostID), "rows", len(rows), "created", out.Created, "updated", out.Updated,
+			"lost", out.Lost, "deleted", out.Deleted, "refused", out.Refused)
+	}
+	return out, nil
+}

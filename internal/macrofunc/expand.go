@@ -1,0 +1,51 @@
+package macrofunc
+
+import "strings"
+
+// Expand replaces the discovery macros of a text, also those with a macro function, by their values, found by name with braces. Unknown
+// macros stay. escape, if not nil, is applied to each value that is put in.
+func Expand(text string, values map[string]string, escape *strings.Replacer) string {
+	if !strings.Contains(text, "{#") {
+		return text
+	}
+	var b strings.Builder
+	for {
+		at := strings.Index(text, "{#")
+		if at < 0 {
+			break
+		}
+		length := strings.IndexByte(text[at:], '}') + 1
+		if length == 0 {
+			break
+		}
+		value, ok := values[text[at:at+length]]
+		if at > 0 && text[at-1] == '{' {
+			if call, end := Parse(text, at-1); end > 0 {
+				at, length = at-1, end-at+1
+				if value, ok = values[call.Macro]; ok {
+					value = call.computed(value)
+				}
+			}
+		}
+		switch {
+		case !ok:
+			value = text[at : at+length]
+		case escape != nil:
+			value = escape.Replace(value)
+		}
+		b.WriteString(text[:at])
+		b.WriteString(value)
+		text = text[at+length:]
+	}
+	b.WriteString(text)
+	return b.String()
+}
+
+// computed is the result of a call, or what stands for one that cannot be computed.
+func (c *Call) computed(value string) string {
+	out, err := c.Apply(value)
+	if err != nil {
+		return Unknown
+	}
+	return out
+}
