@@ -299,6 +299,7 @@ func (e *Engine) Process(ctx context.Context, id model.ItemID, text []byte, reas
 // RefusedError says why a value of a rule cannot be used.
 type RefusedError struct{ Reason string }
 
+// Error is the reason.
 func (e *RefusedError) Error() string { return e.Reason }
 
 func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }

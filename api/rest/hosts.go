@@ -51,7 +51,7 @@ func (a *API) formatHost(h *model.Host, open map[model.HostID]hostProblems, now 
 	out := Host{
 		ID: formatID(h.ID), Host: h.Host, Name: visibleName(h), Enabled: h.Enabled,
 		Groups: append([]string{}, h.Groups...), Templates: []string{}, Tags: formatTags(h.Tags),
-		Items: items, LastSeen: optionalMillis(seen), State: state,
+		Items: items, LastSeen: optionalMillis(seen), State: state, DiscoveredBy: optionalID(h.DiscoveredBy),
 	}
 	for _, id := range h.Templates {
 		if name := a.options.Template(id); name != "" {

@@ -47,7 +47,7 @@ func (a *API) formatItem(e *model.Entry, v *query.LastValues, configuration Conf
 	if e.Kind == model.Configured {
 		item.Kind = "configured"
 		if c, ok := configuration.Item(e.ID); ok {
-			item.Enabled = c.Enabled
+			item.Enabled, item.DiscoveredBy = c.Enabled, optionalID(c.DiscoveredBy)
 		}
 	}
 	return item

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"iter"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -101,7 +102,9 @@ type Options struct {
 	Importer      Importer
 	// Alerting may be nil: then it has no routes.
 	Alerting Alerting
-	Health   func() Health
+	// Discovery may be nil: then it has no routes.
+	Discovery Discovery
+	Health    func() Health
 	// Seen returns when something last came from a host, Unix nanoseconds; zero for never.
 	Seen func(model.HostID) int64
 	// Template returns a template's name, empty when unknown.
@@ -156,7 +159,7 @@ func (a *API) Routes() []api.Route {
 	}
 	id := api.Param{Name: "id", Type: "string", About: "The id, decimal.", Required: true}
 	host := api.Param{Name: "host", Type: "string", About: "Id of the only host to list."}
-	return append(append(a.alertRoutes(), a.mongoRoutes()...), []api.Route{
+	return append(slices.Concat(a.alertRoutes(), a.mongoRoutes(), a.discoveryRoutes()), []api.Route{
 		view("/api/overview", a.getOverview, api.Doc{Summary: "The state of everything in one look.", Answer: Overview{}}),
 		view("/api/hosts", a.listHosts, api.Doc{
 			Summary: "Hosts by visible name.", Answer: HostList{},

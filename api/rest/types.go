@@ -36,8 +36,10 @@ type Host struct {
 	Items     int      `json:"items"`
 	LastSeen  *int64   `json:"last_seen"`
 	State     string   `json:"state"`
-	Metadata  *string  `json:"metadata,omitempty"`
-	Macros    []Macro  `json:"macros,omitempty"`
+	// DiscoveredBy is the id of the discovery rule that made the host; items and triggers have it too.
+	DiscoveredBy string  `json:"discovered_by,omitempty"`
+	Metadata     *string `json:"metadata,omitempty"`
+	Macros       []Macro `json:"macros,omitempty"`
 }
 
 // HostList is a page of hosts.
@@ -64,6 +66,8 @@ type Item struct {
 	Error      string            `json:"error"`
 	Last       *Reading          `json:"last"`
 	Previous   *Reading          `json:"previous"`
+	// DiscoveredBy is the id of the discovery rule that made the item.
+	DiscoveredBy string `json:"discovered_by,omitempty"`
 
 	Steps       []Step   `json:"steps,omitempty"`
 	Description *string  `json:"description,omitempty"`
@@ -182,6 +186,7 @@ type Trigger struct {
 	Error              string `json:"error"`
 	Enabled            bool   `json:"enabled"`
 	ChangedAt          *int64 `json:"changed_at"`
+	DiscoveredBy       string `json:"discovered_by,omitempty"`
 }
 
 // TriggerList is a page of triggers.
