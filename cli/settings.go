@@ -154,6 +154,9 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 	return server.Options{
 		Data: c.Data, HTTP: web, Token: token, Trapper: trapper, Autoregistration: c.Autoregistration, Relaxed: c.Storage.Durability == config.DurabilityRelaxed,
 		DiskSpaceBytes: c.Storage.DiskSpaceBytes, PageCacheBytes: c.Storage.PageCacheBytes, Version: Version, Logger: logger,
+		Snapshots: server.SnapshotOptions{
+			Every: c.Storage.Snapshots.Every, Keep: c.Storage.Snapshots.Keep, Refuse: c.Storage.Snapshots.AtQuota == config.AtQuotaRefuse,
+		},
 		ScriptWorker: scriptWorker(), DSN: c.Storage.DSN, Mode: storeMode(c), Certificates: certificates,
 	}, nil
 }

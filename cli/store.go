@@ -19,11 +19,12 @@ import (
 func storeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "store",
-		Short: "Look into the store: info, check, dump, repair, plan, bench",
+		Short: "Look into the store, copy it, restore it: info, check, dump, repair, plan, bench, snapshot, verify, restore",
 		Args:  noArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(storeInfoCommand(), storeCheckCommand(), storeDumpCommand(), storeRepairCommand(), storePlanCommand(), storeBenchCommand())
+	c.AddCommand(storeInfoCommand(), storeCheckCommand(), storeDumpCommand(), storeRepairCommand(), storePlanCommand(), storeBenchCommand(),
+		storeSnapshotCommand(), storeVerifyCommand(), storeRestoreCommand())
 	return c
 }
 

@@ -105,6 +105,25 @@ type Storage struct {
 	DiskSpaceBytes int64
 	// PageCacheBytes bounds the memory for pages.
 	PageCacheBytes int64
+	Snapshots      Snapshots
+}
+
+// AtQuota says what gives way at the quota while snapshots hold files.
+type AtQuota string
+
+// What gives way.
+const (
+	AtQuotaDrop   AtQuota = "drop_oldest"
+	AtQuotaRefuse AtQuota = "refuse_values"
+)
+
+// Snapshots are those that the server makes by itself.
+type Snapshots struct {
+	// Every is the time between two; zero for none.
+	Every time.Duration
+	// Keep is how many are kept.
+	Keep    int
+	AtQuota AtQuota
 }
 
 // Agent is the agent on this machine.
@@ -147,7 +166,7 @@ func Default() *Config {
 		Data:    "./data",
 		HTTP:    HTTP{Listen: "127.0.0.1:8420"},
 		Trapper: Trapper{Listen: "127.0.0.1:10051"},
-		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20},
+		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}},
 		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, TLS: AgentTLS{Connect: "unencrypted"}},
 		set:     map[string]position{},
 	}

@@ -26,6 +26,10 @@ storage:
   durability: relaxed
   disk_space: 40GiB
   page_cache_size: 256MiB
+  snapshots:
+    every: 1d
+    keep: 3
+    at_quota: refuse_values
 agent:
   server: monitor.example:10051
   host: $${literal}
@@ -48,7 +52,7 @@ func TestParse_full(t *testing.T) {
 		HTTP:             HTTP{Listen: "0.0.0.0:443", CertificateFile: "cert.pem", KeyFile: "/keys/key.pem", TokenFile: "token"},
 		Trapper:          Trapper{Listen: ":10051"},
 		Autoregistration: true,
-		Storage:          Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20},
+		Storage:          Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20, Snapshots: Snapshots{Every: 24 * time.Hour, Keep: 3, AtQuota: AtQuotaRefuse}},
 		Agent:            Agent{Server: "monitor.example:10051", Host: "${literal}", Interval: 500 * time.Millisecond, BufferBytes: 16 << 20, TLS: AgentTLS{Connect: "psk", PSKIdentity: "one", PSKFile: "one.psk"}},
 	}
 	if !got.IsSet("http.tls.key_file") || got.IsSet("storage.dsn") {

@@ -56,6 +56,10 @@ var fields = []field{
 		atLeast(MinDiskSpaceBytes, true)),
 	setting("storage.page_cache_size", ParseSize, func(c *Config) *int64 { return &c.Storage.PageCacheBytes },
 		atLeast(MinPageCacheBytes, false)),
+	setting("storage.snapshots.every", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.Snapshots.Every }, checkEvery),
+	setting("storage.snapshots.keep", parseCount, func(c *Config) *int { return &c.Storage.Snapshots.Keep }, checkKeep),
+	setting("storage.snapshots.at_quota", parseAtQuota, func(c *Config) *AtQuota { return &c.Storage.Snapshots.AtQuota },
+		oneOf(AtQuotaDrop, AtQuotaRefuse)),
 	setting("agent.server", parseText, func(c *Config) *string { return &c.Agent.Server }, checkAddress),
 	setting("agent.host", parseText, func(c *Config) *string { return &c.Agent.Host }, anything),
 	setting("agent.mongo.interface", parseText, func(c *Config) *string { return &c.Agent.MongoInterface }, anything),
@@ -94,6 +98,33 @@ func parsePorts(text string) ([]uint16, error) {
 func parseDurability(text string) (Durability, error) { return Durability(text), nil }
 
 func parseMode(text string) (Mode, error) { return Mode(text), nil }
+
+func parseAtQuota(text string) (AtQuota, error) { return AtQuota(text), nil }
+
+func parseCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("found %.60q; expected a whole number", text)
+	}
+	return n, nil
+}
+
+// MaxSnapshots bounds the snapshots that are kept.
+const MaxSnapshots = 1000
+
+func checkKeep(n int) error {
+	if n < 1 || n > MaxSnapshots {
+		return fmt.Errorf("found %d; expected 1 to %d", n, MaxSnapshots)
+	}
+	return nil
+}
+
+func checkEvery(d time.Duration) error {
+	if d != 0 && d < time.Minute {
+		return fmt.Errorf("found %s; expected 0 for none, or at least 1m", d)
+	}
+	return nil
+}
 
 func parseBool(text string) (bool, error) {
 	switch text {

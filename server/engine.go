@@ -50,14 +50,19 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 	for i, c := range s.classes {
 		classes[i] = dbengine.Class(c)
 	}
+	shelf, err := s.openShelf()
+	if err != nil {
+		return err
+	}
 	db, err := dbengine.Open(ctx, fsys, filepath.Join(s.o.Data, "engine"), dbengine.Options{
 		DiskSpaceBytes: space, PageCacheBytes: cacheBytes, Durability: durability, Classes: classes, Metrics: s.metrics, Logger: s.logger,
+		Snapshots: shelf,
 	})
 	if err != nil {
 		return fmt.Errorf("open the engine: %w", err)
 	}
 	s.engine = db
-	return nil
+	return s.keepSnapshots(shelf, db)
 }
 
 // openPostgres opens PostgreSQL as the store, with the trends cache that it needs.

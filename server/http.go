@@ -49,6 +49,7 @@ func (s *Server) routes() []api.Route {
 	routes = append(routes, s.ownRoutes()...)
 	routes = append(routes, s.agents.routes()...)
 	routes = append(routes, s.polling.routes()...)
+	routes = append(routes, s.storageRoutes()...)
 	return append(routes, api.SpecRoute(s.o.Version, routes))
 }
 

@@ -57,6 +57,9 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error { return s.events.Run(running) })
 	g.Go(func() error { return keeper.Run(running) })
 	g.Go(func() error { return s.alerter.Run(running) })
+	if s.snapshots != nil {
+		g.Go(func() error { return s.snapshots.run(running) })
+	}
 	if s.trends != nil {
 		g.Go(func() error { return s.trends.Run(running) })
 	}

@@ -66,6 +66,8 @@ type Options struct {
 	// ScriptWorker is the command of a process that runs JavaScript steps (script.Serve); without one items with such steps are not
 	// supported.
 	ScriptWorker []string
+	// Snapshots are those that the server makes by itself.
+	Snapshots SnapshotOptions
 	// Version is shown on the page.
 	Version string
 	// Logger may be nil.
@@ -109,6 +111,9 @@ type Server struct {
 	latest  *query.Latest
 	hub     *query.Hub
 	rates   *rates
+
+	// snapshots is nil when values are in PostgreSQL.
+	snapshots *snapshots
 
 	retention forecast
 	templates templatePointer
@@ -195,6 +200,9 @@ func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
 	ids.catalog = s.catalog
 	if err := s.db.EnsureRules(ctx); err != nil {
 		return err
+	}
+	if s.snapshots != nil {
+		s.snapshots.db, s.snapshots.catalog = s.db, s.catalog
 	}
 	if err := importTemplates(ctx, s.db, s.logger); err != nil {
 		return err

@@ -212,6 +212,24 @@ func (m *Mem) Link(oldName, newName string) error {
 	return nil
 }
 
+// Links returns how many names a file has.
+func (m *Mem) Links(name string) (int, error) {
+	name = path.Clean(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.entries[name]
+	if n == nil {
+		return 0, notExist("stat", name)
+	}
+	count := 0
+	for _, other := range m.entries {
+		if other == n {
+			count++
+		}
+	}
+	return count, nil
+}
+
 // MkdirAll creates a folder and those above it. Folders are durable at once.
 func (m *Mem) MkdirAll(name string) error {
 	m.mu.Lock()

@@ -33,6 +33,18 @@ func (OS) Rename(oldName, newName string) error { return os.Rename(oldName, newN
 // Link makes a hard link.
 func (OS) Link(oldName, newName string) error { return os.Link(oldName, newName) }
 
+// Links returns how many names a file has.
+func (OS) Links(name string) (int, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return 0, err
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(s.Nlink), nil
+	}
+	return 1, nil
+}
+
 // MkdirAll creates a folder and those above it, readable by its owner's group.
 func (OS) MkdirAll(name string) error { return os.MkdirAll(name, 0o750) }
 

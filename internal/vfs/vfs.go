@@ -21,6 +21,8 @@ type FS interface {
 	Rename(oldName, newName string) error
 	// Link makes newName a hard link of oldName.
 	Link(oldName, newName string) error
+	// Links returns how many names a file has.
+	Links(name string) (int, error)
 	MkdirAll(name string) error
 	// List returns the names in a folder, sorted.
 	List(dir string) ([]string, error)

@@ -77,6 +77,9 @@ type Options struct {
 	// Logger is told of damage and trouble; nil discards.
 	Logger *slog.Logger
 
+	// Snapshots, if not nil, keeps snapshots by links to the engine's files; what only they hold counts for the quota.
+	Snapshots SnapshotStore
+
 	// limits are made from DiskSpaceBytes; tests set smaller ones.
 	limits *limits
 }
@@ -175,6 +178,8 @@ type DB struct {
 	pairs  pairs
 	files  descriptors
 	m      *meters
+	// pins are removed files that kept snapshots still hold.
+	pins pins
 
 	// released is the LSN up to which Replay is no longer needed.
 	released atomic.Uint64

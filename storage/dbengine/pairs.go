@@ -343,6 +343,8 @@ func (db *DB) pairGone(p *pair) {
 		db.o.Logger.Error("a deleted pair could not be removed; its room stays taken", "file", p.id.Name(), "error", err)
 		return
 	}
-	db.space.release(p.charged)
 	db.m.pairsDeleted.Inc()
+	if !db.pinned(p.id.Name(), p.charged) {
+		db.space.release(p.charged)
+	}
 }

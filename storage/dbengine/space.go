@@ -58,6 +58,16 @@ func (db *DB) reserve(size int64) error {
 		if db.space.take(size) {
 			return nil
 		}
+		if db.PinnedBytes() > 0 {
+			if db.o.Snapshots.DropOldest() {
+				db.SnapshotsChanged()
+				continue
+			}
+			if db.oldestIsPinned() {
+				return fmt.Errorf("%d bytes more than the disk space of %d bytes allows, and snapshots hold the oldest files; remove snapshots: %w",
+					size, db.space.quota, storage.ErrFull)
+			}
+		}
 		if !db.deleteOldest() {
 			return fmt.Errorf("%d bytes more than the disk space of %d bytes allows: %w", size, db.space.quota, storage.ErrFull)
 		}

@@ -267,8 +267,10 @@ func (l *Log) Reserve() error {
 // retire makes a segment's file spare, or removes it.
 func (l *Log) retire(s *segment) {
 	path := filepath.Join(l.o.Dir, s.file)
+	links, err := l.o.FS.Links(path)
+	linked := err == nil && links > 1 // a snapshot has it: what is in it must stay
 	l.mu.Lock()
-	keep := len(l.spares) < maxSpares && s.size == l.o.SegmentBytes
+	keep := err == nil && !linked && len(l.spares) < maxSpares && s.size == l.o.SegmentBytes
 	l.spareNumber++
 	name := spareName(l.spareNumber)
 	l.mu.Unlock()
@@ -281,6 +283,9 @@ func (l *Log) retire(s *segment) {
 		l.mu.Lock() // try again with the next one
 		l.segments = append([]*segment{s}, l.segments...)
 		l.mu.Unlock()
+		return
+	}
+	if linked && l.o.Pinned != nil && l.o.Pinned(s.file, s.size) {
 		return
 	}
 	l.o.Released(s.size)

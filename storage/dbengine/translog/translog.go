@@ -53,6 +53,8 @@ type Options struct {
 	// Reserve asks for room before a file is allocated; Released gives it back.
 	Reserve  func(sizeBytes int64) error
 	Released func(sizeBytes int64)
+	// Pinned, if not nil, is told of a removed file that has other names, and reports whether its room stays taken.
+	Pinned func(name string, sizeBytes int64) bool
 	// Durable is told how far the log is on disk; called by the commit goroutine.
 	Durable func(model.LSN)
 	// Synced is told of every write with a sync: bytes and time.

@@ -1,0 +1,34 @@
+package confdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Backup writes a copy of the database, as it is at this moment, to a file that must not exist. Changes wait meanwhile.
+func (d *DB) Backup(ctx context.Context, to string) error {
+	_, err := d.sql.ExecContext(ctx, "VACUUM INTO ?", to)
+	return d.wrap("copy", err)
+}
+
+// BackupFile is Backup for the database in the folder of a stopped server. It reports fs.ErrNotExist when there is none.
+func BackupFile(ctx context.Context, dir, to string) (err error) {
+	path := filepath.Join(dir, FileName)
+	if _, err := os.Stat(path); err != nil {
+		return err
+	}
+	db, err := sql.Open("sqlite", dataSource(path))
+	if err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
+		return fmt.Errorf("copy %s: %w", path, err)
+	}
+	return nil
+}

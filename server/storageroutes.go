@@ -1,0 +1,171 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"strconv"
+	"time"
+
+	"tidemark/api"
+	"tidemark/snapshot"
+)
+
+// snapshotAnswer is a kept snapshot as the API shows it.
+type snapshotAnswer struct {
+	Name string `json:"name"`
+	// CreatedAt is in Unix milliseconds.
+	CreatedAt int64 `json:"created_at"`
+	// Bytes is the size of all files, of which most are shared with the store.
+	Bytes int64 `json:"bytes"`
+	Files int   `json:"files"`
+	// TookMs is how long the files of the engine were held, in milliseconds; only in the answer to its making.
+	TookMs float64 `json:"took_ms,omitempty"`
+	// Copied says that hard links were impossible.
+	Copied bool `json:"copied,omitempty"`
+}
+
+// snapshotList is the answer to GET /api/storage/snapshots.
+type snapshotList struct {
+	Snapshots []snapshotAnswer `json:"snapshots"`
+	// HeldBytes is the room that only snapshots take.
+	HeldBytes int64 `json:"held_bytes"`
+}
+
+func showSnapshot(f *snapshot.Folder) snapshotAnswer {
+	m := f.Manifest()
+	return snapshotAnswer{Name: m.Name, CreatedAt: m.CreatedAt.UnixMilli(), Bytes: m.Bytes(), Files: len(m.Files)}
+}
+
+// snapshotTimeout bounds the making of a snapshot; where links are impossible files are copied.
+const snapshotTimeout = 2 * time.Hour
+
+// storageRoutes are those of the embedded engine; with PostgreSQL there are none.
+func (s *Server) storageRoutes() []api.Route {
+	if s.snapshots == nil {
+		return nil
+	}
+	return s.snapshots.routes()
+}
+
+// routes are those of snapshots.
+func (s *snapshots) routes() []api.Route {
+	name := api.Param{Name: "name", Type: "string", About: "Name of the snapshot.", Required: true}
+	return []api.Route{
+		{
+			Method: http.MethodGet, Pattern: "/api/storage/snapshots", Permission: api.View, Handler: api.JSON(s.list),
+			Doc: &api.Doc{Summary: "Kept snapshots, the oldest first.", Answer: snapshotList{}},
+		},
+		{
+			Method: http.MethodPost, Pattern: "/api/storage/snapshots", Permission: api.Administer, Handler: api.JSON(s.create), Timeout: snapshotTimeout,
+			Doc: &api.Doc{
+				Summary: "Makes a snapshot in the data folder. The body may name it: {\"name\":\"before-upgrade\"}.", Answer: snapshotAnswer{},
+				BodyTypes: []string{"application/json"},
+			},
+		},
+		{
+			Method: http.MethodDelete, Pattern: "/api/storage/snapshots/{name}", Permission: api.Administer, Handler: api.JSON(s.delete),
+			Doc: &api.Doc{Summary: "Removes a kept snapshot.", Params: []api.Param{name}, Answer: snapshotList{}},
+		},
+		{
+			Method: http.MethodGet, Pattern: "/api/storage/snapshots/{name}", Permission: api.Administer, Handler: api.JSON(s.manifest),
+			Doc: &api.Doc{Summary: "The files of a snapshot, with sizes and checksums.", Params: []api.Param{name}, Answer: snapshot.Manifest{}},
+		},
+		{
+			Method: http.MethodGet, Pattern: "/api/storage/snapshots/{name}/file", Permission: api.Administer, Streaming: true, Handler: http.HandlerFunc(s.sendFile),
+			Doc: &api.Doc{
+				Summary: "The bytes of one file of a snapshot.", AnswerType: "application/octet-stream",
+				Params: []api.Param{name, {Name: "path", Type: "string", About: "The file's path in the snapshot.", Required: true}},
+			},
+		},
+	}
+}
+
+func (s *snapshots) list(*http.Request) (any, error) {
+	out := snapshotList{Snapshots: []snapshotAnswer{}, HeldBytes: s.engine.PinnedBytes()}
+	for _, f := range s.shelf.List() {
+		out.Snapshots = append(out.Snapshots, showSnapshot(f))
+	}
+	return out, nil
+}
+
+func (s *snapshots) create(r *http.Request) (any, error) {
+	var in struct {
+		Name string `json:"name"`
+	}
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil && !errors.Is(err, io.EOF) {
+		return nil, api.BodyError(err)
+	}
+	if in.Name == "" {
+		in.Name = snapshot.AutomaticName(time.Now())
+	}
+	if err := snapshot.CheckName(in.Name); err != nil {
+		return nil, api.BadRequest(err.Error())
+	}
+	if _, taken := s.shelf.Get(in.Name); taken {
+		return nil, &api.Error{Status: http.StatusConflict, Code: "exists", Message: "there is a snapshot " + in.Name + " already"}
+	}
+	made, err := s.make(r.Context(), in.Name)
+	if err != nil {
+		return nil, err
+	}
+	out := showSnapshot(made.Folder)
+	out.TookMs, out.Copied = float64(made.Took.Microseconds())/1000, made.Copied
+	return out, nil
+}
+
+func (s *snapshots) named(r *http.Request) (*snapshot.Folder, error) {
+	f, ok := s.shelf.Get(r.PathValue("name"))
+	if !ok {
+		return nil, api.NotFound("no snapshot has this name")
+	}
+	return f, nil
+}
+
+func (s *snapshots) manifest(r *http.Request) (any, error) {
+	f, err := s.named(r)
+	if err != nil {
+		return nil, err
+	}
+	return f.WithTails()
+}
+
+func (s *snapshots) delete(r *http.Request) (any, error) {
+	err := s.remove(r.PathValue("name"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, api.NotFound("no snapshot has this name")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.list(r)
+}
+
+// sendFile streams a file of a snapshot.
+func (s *snapshots) sendFile(w http.ResponseWriter, r *http.Request) {
+	f, err := s.named(r)
+	if err != nil {
+		api.WriteError(w, err)
+		return
+	}
+	file := f.Find(r.URL.Query().Get("path"))
+	if file == nil {
+		api.WriteError(w, api.NotFound("the snapshot has no such file"))
+		return
+	}
+	in, err := f.Open(r.Context(), file)
+	if err != nil {
+		api.WriteError(w, err)
+		return
+	}
+	defer in.Close()
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.FormatInt(file.Bytes, 10))
+	if _, err := io.Copy(w, in); err != nil {
+		s.logger.Info("a download of a snapshot was cut", "snapshot", f.Manifest().Name, "file", file.Path, "error", err)
+	}
+}
