@@ -138,6 +138,10 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 	if err != nil {
 		return server.Options{}, err
 	}
+	collect, err := collectOptions(c)
+	if err != nil {
+		return server.Options{}, err
+	}
 	certificates, err := agentCertificates(c)
 	if err != nil {
 		return server.Options{}, err
@@ -158,6 +162,7 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 			Every: c.Storage.Snapshots.Every, Keep: c.Storage.Snapshots.Keep, Refuse: c.Storage.Snapshots.AtQuota == config.AtQuotaRefuse,
 		},
 		ScriptWorker: scriptWorker(), DSN: c.Storage.DSN, Mode: storeMode(c), Certificates: certificates,
+		Collect: collect,
 	}, nil
 }
 

@@ -37,6 +37,7 @@ type Config struct {
 	Autoregistration bool
 	Storage          Storage
 	Agent            Agent
+	Collect          Collect
 
 	// set has the keys that were in the file.
 	set map[string]position
@@ -160,6 +161,15 @@ type AgentTLS struct {
 	ServerIssuer, ServerSubject string
 }
 
+// Collect are the settings of checks that the server makes.
+type Collect struct {
+	// AllowedNetworks, if not empty, are the only networks that checks reach, DeniedNetworks those that they never do; with commas
+	// between them.
+	AllowedNetworks, DeniedNetworks string
+	// SSLFolder holds certificates and keys that items name; empty for the folder ssl in the data folder.
+	SSLFolder string
+}
+
 // Default returns the settings of a process without a file.
 func Default() *Config {
 	return &Config{
@@ -168,6 +178,7 @@ func Default() *Config {
 		Trapper: Trapper{Listen: "127.0.0.1:10051"},
 		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}},
 		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, TLS: AgentTLS{Connect: "unencrypted"}},
+		Collect: Collect{DeniedNetworks: "169.254.0.0/16,fe80::/10,fd00:ec2::254"},
 		set:     map[string]position{},
 	}
 }

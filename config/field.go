@@ -60,6 +60,9 @@ var fields = []field{
 	setting("storage.snapshots.keep", parseCount, func(c *Config) *int { return &c.Storage.Snapshots.Keep }, checkKeep),
 	setting("storage.snapshots.at_quota", parseAtQuota, func(c *Config) *AtQuota { return &c.Storage.Snapshots.AtQuota },
 		oneOf(AtQuotaDrop, AtQuotaRefuse)),
+	setting("collect.allowed_networks", parseText, func(c *Config) *string { return &c.Collect.AllowedNetworks }, checkNetworks),
+	setting("collect.denied_networks", parseText, func(c *Config) *string { return &c.Collect.DeniedNetworks }, checkNetworks),
+	setting("collect.ssl_folder", parseText, func(c *Config) *string { return &c.Collect.SSLFolder }, anything),
 	setting("agent.server", parseText, func(c *Config) *string { return &c.Agent.Server }, checkAddress),
 	setting("agent.host", parseText, func(c *Config) *string { return &c.Agent.Host }, anything),
 	setting("agent.mongo.interface", parseText, func(c *Config) *string { return &c.Agent.MongoInterface }, anything),
@@ -168,6 +171,12 @@ func checkAddress(text string) error {
 		return fmt.Errorf("found %.100q; expected host:port, such as 127.0.0.1:8420", text)
 	}
 	return nil
+}
+
+// checkNetworks accepts networks and addresses with commas between them.
+func checkNetworks(text string) error {
+	_, err := ParseNetworks(text)
+	return err
 }
 
 func checkInterval(d time.Duration) error {

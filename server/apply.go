@@ -132,7 +132,7 @@ func (s *Server) ExpireItems(ctx context.Context, now int64) (int, error) {
 // collectedTypes are the item types that have a collector; an import says which items have none.
 func collectedTypes() []model.ItemType {
 	return []model.ItemType{
-		model.PassiveAgent, model.Trapper, model.Internal, model.ActiveAgent, model.Calculated, model.Dependent,
+		model.PassiveAgent, model.Trapper, model.Internal, model.ActiveAgent, model.Calculated, model.Dependent, model.HTTPAgent, model.SimpleCheck,
 	}
 }
 

@@ -130,6 +130,9 @@ func (s *Server) Close() error {
 		if s.trapper != nil {
 			closers = append(closers, s.trapper)
 		}
+		if s.checks != nil {
+			closers = append(closers, s.checks)
+		}
 		if s.scripts != nil {
 			closers = append(closers, s.scripts)
 		}

@@ -63,6 +63,8 @@ type Options struct {
 	PageCacheBytes int64
 	// HistoryCacheBytes bounds the values that wait to be stored; 0 means 64 MiB.
 	HistoryCacheBytes int
+	// Collect are the settings of checks.
+	Collect CollectOptions
 	// ScriptWorker is the command of a process that runs JavaScript steps (script.Serve); without one items with such steps are not
 	// supported.
 	ScriptWorker []string
@@ -103,6 +105,7 @@ type Server struct {
 	trapper     *trapper.Server
 	agents      *agentAccess
 	polling     *polling
+	checks      *checks
 	scripts     *script.Runner
 	presence    *presence
 	discovery   *discovery.Engine
@@ -315,9 +318,12 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 		options.Registrar = &registrar{db: s.db, cache: s.cache, logger: s.logger}
 	}
 	s.trapper = trapper.New(options)
+	if s.checks, err = s.openChecks(); err != nil {
+		return fmt.Errorf("open the collectors: %w", err)
+	}
 	s.polling = newPolling(pollingOptions{
 		sink: s.preproc, names: s.names, values: s.values, trends: &hourTrends{engine: s.engine}, version: s.o.Version, started: s.started,
-		kinds: s.agents.kinds(), tasks: pollTask, metrics: s.metrics, logger: s.logger,
+		kinds: append(s.agents.kinds(), s.checks.kinds...), tasks: pollTask, metrics: s.metrics, logger: s.logger,
 	})
 	return nil
 }

@@ -24,6 +24,7 @@ func write(t *testing.T, dir, name, text string) string {
 // Our agent sends values, and real agents answer passive checks, by each kind of connection and over a kill of the server; settings are
 // made by the command line.
 func TestAgents(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	authority(t, dir, "server", "agent")
 	psk := write(t, dir, "psk", pskText+"\n")

@@ -1,0 +1,77 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"tidemark/collect/guard"
+	"tidemark/collect/httpagent"
+	"tidemark/collect/icmp"
+	"tidemark/collect/poller"
+	"tidemark/collect/simple"
+)
+
+// CollectOptions are the settings of checks that the server makes.
+type CollectOptions struct {
+	// Allowed, if not empty, are the only networks that HTTP agents, simple checks and the like may reach; Denied they may never.
+	Allowed, Denied []netip.Prefix
+	// SSLFolder holds certificates and keys that items name; empty is the folder ssl in the data folder.
+	SSLFolder string
+}
+
+// checks are the collectors that ask for values, besides those of agents.
+type checks struct {
+	kinds   []poller.Kind
+	closers []io.Closer
+}
+
+// openChecks makes the collectors.
+func (s *Server) openChecks() (*checks, error) {
+	o := s.o.Collect
+	rules := guard.New(guard.Options{Allowed: o.Allowed, Denied: o.Denied, OwnPorts: ports(s.o.HTTP)})
+	folder := o.SSLFolder
+	if folder == "" {
+		folder = filepath.Join(s.o.Data, "ssl")
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	files, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	pinger := icmp.New(icmp.Options{Rules: rules, Metrics: s.metrics})
+	web := httpagent.New(httpagent.Options{Rules: rules, Files: files.FS(), Agent: "Tidemark " + s.o.Version})
+	return &checks{
+		kinds:   []poller.Kind{web.Kind(), simple.New(simple.Options{Rules: rules, Pinger: pinger}).Kind()},
+		closers: []io.Closer{web, pinger, files},
+	}, nil
+}
+
+// Close ends what the collectors keep open. No check may be under way.
+func (c *checks) Close() error {
+	var errs []error
+	for _, closer := range c.closers {
+		errs = append(errs, closer.Close())
+	}
+	c.closers = nil
+	return errors.Join(errs...)
+}
+
+// ports are the TCP ports of listeners.
+func ports(list ...net.Listener) []uint16 {
+	var out []uint16
+	for _, l := range list {
+		if l == nil {
+			continue
+		}
+		if at, ok := l.Addr().(*net.TCPAddr); ok {
+			out = append(out, uint16(at.Port))
+		}
+	}
+	return out
+}
