@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tidemark/test/freeport"
 )
 
 // TestDocs imports every example of the pages for users.
@@ -68,7 +70,7 @@ func TestWeb(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	authority(t, dir, "web", "client")
-	plain, secure := freeAddress(t, "tcp"), freeAddress(t, "tcp")
+	plain, secure := freeport.Address(t), freeport.Address(t)
 	config := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/nginx.pid; error_log stderr;
 events { worker_connections 64; }
 http { access_log off; client_body_temp_path %[1]s; proxy_temp_path %[1]s; fastcgi_temp_path %[1]s; uwsgi_temp_path %[1]s; scgi_temp_path %[1]s;
@@ -131,7 +133,7 @@ func startSSH(t *testing.T, dir string) string {
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t, "tcp")
+	address := freeport.Address(t)
 	host, port, _ := net.SplitHostPort(address)
 	config := fmt.Sprintf("ListenAddress %s\nPort %s\nHostKey %[3]s/hostkey\nPidFile %[3]s/sshd.pid\nAuthorizedKeysFile %[3]s/user.pub\nStrictModes no\nPasswordAuthentication no\nPermitRootLogin yes\nUsePAM no\n", host, port, dir)
 	run(t, filepath.Join(dir, "sshd.log"), "/usr/sbin/sshd", "-D", "-e", "-f", write(t, dir, "sshd.conf", config))
