@@ -49,6 +49,7 @@ system: build
 	bash test/compat/install.sh
 	bash test/collect/install.sh
 	bash test/e2e/install.sh
+	bash test/mongo/install.sh
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 25m ./test/...
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) bash test/e2e/run.sh
 

@@ -16,7 +16,7 @@ const (
 	maxCollections = 100
 	maxIndexes     = 500
 	maxMembers     = 50
-	// chooseAfter is how often the collections are chosen anew, so that items do not come and go.
+	// chooseAfter is how often collections are chosen anew where not all have room, so that items do not come and go.
 	chooseAfter = 10 * time.Minute
 	// maxListed bounds the collections that are looked at to choose from.
 	maxListed = 20_000
@@ -44,14 +44,17 @@ func internal(database string) bool {
 
 // choose takes the collections that have items from a list in the order of their weight, and keeps the order of names.
 func (m *Monitor) choose(now time.Time, all []namespace) {
-	m.chosen = now
-	if len(all) > maxCollections {
+	m.chosen, m.crowded = now, len(all) > maxCollections
+	if m.crowded {
 		m.log.Info("MongoDB has more collections than have items of their own; the busiest do", "instance", m.instance, "collections", len(all), "limit", maxCollections)
 		all = all[:maxCollections]
 	}
 	slices.SortFunc(all, func(a, b namespace) int { return cmp.Compare(a.String(), b.String()) })
 	m.collections = all
 }
+
+// stale reports whether the collections are to be chosen anew.
+func (m *Monitor) stale(now time.Time) bool { return !m.crowded || now.Sub(m.chosen).Abs() >= chooseAfter }
 
 // list finds the collections where top cannot tell them: by name, as far as the user may see them.
 func (m *Monitor) list(ctx context.Context) ([]namespace, error) {
@@ -112,7 +115,8 @@ func (m *Monitor) askDatabases(ctx context.Context, _ time.Time, put func(sample
 }
 
 func (m *Monitor) askCollections(ctx context.Context, now time.Time, put func(sample)) error {
-	if now.Sub(m.chosen).Abs() >= chooseAfter { // top did not tell.
+	m.listed = m.listed || m.chosen.IsZero() // top did not tell.
+	if m.listed && m.stale(now) {
 		all, err := m.list(ctx)
 		if err != nil {
 			return err

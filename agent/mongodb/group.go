@@ -186,7 +186,8 @@ func (m *Monitor) askTop(ctx context.Context, now time.Time, put func(sample)) e
 	if err != nil {
 		return err
 	}
-	if now.Sub(m.chosen).Abs() >= chooseAfter {
+	m.listed = false
+	if m.stale(now) {
 		m.choose(now, busiest(answer))
 	}
 	decodeTop(answer, m.collections, put)

@@ -72,6 +72,8 @@ type Monitor struct {
 	groups      []*group
 	collections []namespace
 	chosen      time.Time // when the collections were
+	crowded     bool      // not all of them have room
+	listed      bool      // they were listed by name, because top does not tell
 	items       map[string]*Item
 	up          bool
 	known       bool // whether the server was ever asked
