@@ -54,7 +54,9 @@ func (m *Monitor) choose(now time.Time, all []namespace) {
 }
 
 // stale reports whether the collections are to be chosen anew.
-func (m *Monitor) stale(now time.Time) bool { return !m.crowded || now.Sub(m.chosen).Abs() >= chooseAfter }
+func (m *Monitor) stale(now time.Time) bool {
+	return !m.crowded || now.Sub(m.chosen).Abs() >= chooseAfter
+}
 
 // list finds the collections where top cannot tell them: by name, as far as the user may see them.
 func (m *Monitor) list(ctx context.Context) ([]namespace, error) {
