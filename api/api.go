@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
+
+	"tidemark/access"
 )
 
 // Permission is what a caller needs for a route.
@@ -60,9 +62,12 @@ type Route struct {
 type Options struct {
 	// Guard decides which requests are let in by their Host and Origin.
 	Guard Guard
-	// Authorize, if not nil, is asked for every route that is not Public. It answers nil to let the request in, or an
-	// *Error. Nil lets everything in that the guard let in.
-	Authorize func(*http.Request, Permission) error
+	// Authorize, if not nil, is asked for every route that is not Public. It answers a context that carries who sent the request
+	// (access.From), or an *Error. Nil lets everything in that the guard let in, as somebody who may do everything.
+	Authorize func(*http.Request, Route) (context.Context, error)
+	// Audit, if not nil, is told of every change that succeeded: requests of routes that need more than View, but with GET and HEAD. The
+	// context carries who it was.
+	Audit func(r *http.Request, route Route, changes *access.Changes)
 	// Timeout bounds a handler's context; zero means 60 s.
 	Timeout time.Duration
 	// InFlight is how many requests are served at the same time, others get 503; zero means 256.
@@ -175,7 +180,8 @@ func (h *handler) recover(w *statusWriter, r *http.Request) {
 
 // setHeaders sets what every answer carries. The policy allows nothing but the server's own files.
 func setHeaders(header http.Header) {
-	header.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
+	header.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
+	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Frame-Options", "DENY")
 	header.Set("Referrer-Policy", "no-referrer")
@@ -197,12 +203,11 @@ func (h *handler) serve(r Route) http.Handler {
 	seconds := h.options.Metrics.NewHistogram("tidemark_api_request_duration_seconds" + label)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		requests.Inc()
-		if h.options.Authorize != nil && r.Permission != Public {
-			if err := h.options.Authorize(req, r.Permission); err != nil {
-				failures.Inc()
-				WriteError(w, err)
-				return
-			}
+		req, err := h.authorize(req, r)
+		if err != nil {
+			failures.Inc()
+			WriteError(w, err)
+			return
 		}
 		req.Body = http.MaxBytesReader(w, req.Body, r.MaxBodyBytes)
 		w.Header().Set("Cache-Control", "no-store")
@@ -224,6 +229,37 @@ func (h *handler) serve(r Route) http.Handler {
 	})
 }
 
+// authorize returns the request with who sent it.
+func (h *handler) authorize(req *http.Request, r Route) (*http.Request, error) {
+	switch {
+	case r.Permission == Public:
+		return req, nil
+	case h.options.Authorize == nil:
+		return req.WithContext(access.With(req.Context(), access.Everything(access.ViaLoopback))), nil
+	}
+	ctx, err := h.options.Authorize(req, r)
+	if err != nil {
+		return nil, err
+	}
+	return req.WithContext(ctx), nil
+}
+
+// audited serves a request and tells of the change that it made, before its answer goes out.
+func (h *handler) audited(r Route) http.Handler {
+	if h.options.Audit == nil || safe(r.Method) || r.Permission == Public || r.Permission == View {
+		return r.Handler
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		ctx, changes := access.WithChanges(req.Context())
+		watched := &statusWriter{ResponseWriter: w}
+		req = req.WithContext(ctx)
+		r.Handler.ServeHTTP(watched, req)
+		if watched.status < http.StatusBadRequest {
+			h.options.Audit(req, r, changes)
+		}
+	})
+}
+
 // limited serves a request if there is a place among those in flight.
 func (h *handler) limited(w http.ResponseWriter, req *http.Request, r Route) bool {
 	select {
@@ -235,7 +271,7 @@ func (h *handler) limited(w http.ResponseWriter, req *http.Request, r Route) boo
 	ctx, cancel := context.WithTimeout(req.Context(), r.Timeout)
 	defer cancel()
 	setDeadlines(w, r.Timeout+writeGrace)
-	compressed(r.Handler).ServeHTTP(w, req.WithContext(ctx))
+	compressed(h.audited(r)).ServeHTTP(w, req.WithContext(ctx))
 	return true
 }
 

@@ -68,7 +68,7 @@ func TestGuard(t *testing.T) {
 	}
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Host = "anything.example"
-	if err := (Guard{AnyHost: true}).Check(r); err != nil {
+	if err := (Guard{AnyHost: func() bool { return true }}).Check(r); err != nil {
 		t.Errorf("AnyHost: %v", err)
 	}
 }
@@ -123,11 +123,11 @@ func testHandler() http.Handler {
 			return nil, r.Context().Err()
 		})},
 	}
-	return NewHandler(routes, text("page"), Options{Authorize: func(r *http.Request, p Permission) error {
+	return NewHandler(routes, text("page"), Options{Authorize: func(r *http.Request, route Route) (context.Context, error) {
 		if r.Header.Get("Denied") != "" {
-			return &Error{http.StatusForbidden, "denied", "needs " + string(p)}
+			return nil, &Error{http.StatusForbidden, "denied", "needs " + string(route.Permission)}
 		}
-		return nil
+		return r.Context(), nil
 	}})
 }
 

@@ -17,13 +17,13 @@ import (
 type Guard struct {
 	// Hosts are names and addresses, without port, besides the loopback ones that are always allowed.
 	Hosts []string
-	// AnyHost lets every Host in; for servers whose routes all need a session or a token.
-	AnyHost bool
+	// AnyHost, if not nil, says that every Host is let in; for servers whose routes all need a session or a token.
+	AnyHost func() bool
 }
 
 // Check returns nil or the *Error to answer with.
 func (g Guard) Check(r *http.Request) error {
-	if !g.AnyHost && !g.allowed(hostname(r.Host)) {
+	if (g.AnyHost == nil || !g.AnyHost()) && !g.allowed(hostname(r.Host)) {
 		return &Error{http.StatusForbidden, "foreign_host", fmt.Sprintf(
 			"this server answers on loopback only, and the request was for the host %.200q; open http://127.0.0.1 or http://localhost with its port", r.Host)}
 	}

@@ -175,6 +175,8 @@ type Filter struct {
 	Text string
 	// After is where the page before this one ended; zero begins at the first.
 	After model.ItemID
+	// Visible, if not nil, says of which hosts items are looked for.
+	Visible func(model.HostID) bool
 	// Limit bounds the answer; zero or less returns nothing but the total.
 	Limit int
 }
@@ -198,7 +200,7 @@ func (x *index) search(f Filter) []*entry {
 	text := newTextFilter(x.symbols, f.Text)
 	if f.Host != 0 {
 		h := x.hosts[f.Host]
-		if h == nil {
+		if h == nil || f.Visible != nil && !f.Visible(f.Host) {
 			return nil
 		}
 		for _, i := range h.items {
@@ -210,7 +212,7 @@ func (x *index) search(f Filter) []*entry {
 	}
 	for i := range x.count {
 		e := x.at(i)
-		if !e.dead && (text.match(e.key) || text.match(e.name) || text.match(e.hostName)) {
+		if !e.dead && (f.Visible == nil || f.Visible(e.host.id)) && (text.match(e.key) || text.match(e.name) || text.match(e.hostName)) {
 			found = append(found, e)
 		}
 	}

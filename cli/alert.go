@@ -73,13 +73,14 @@ func alertCommand() *cobra.Command {
 
 // callAlerts sends one request to the running server and returns the body of a good answer.
 func callAlerts(ctx context.Context, f *alertFlags, method, path, kind string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+f.http+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, baseURL(f.http)+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("alert: %w", err)
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", kind)
 	}
+	authorize(request)
 	client := http.Client{Timeout: alertTimeout}
 	answer, err := client.Do(request)
 	if err != nil {
@@ -93,13 +94,7 @@ func callAlerts(ctx context.Context, f *alertFlags, method, path, kind string, b
 	if answer.StatusCode == http.StatusOK {
 		return text, nil
 	}
-	var refusal struct {
-		Error struct{ Message string }
-	}
-	if json.Unmarshal(text, &refusal) == nil && refusal.Error.Message != "" {
-		return nil, fmt.Errorf("alert: %s", refusal.Error.Message)
-	}
-	return nil, fmt.Errorf("alert: the server answered %s", answer.Status)
+	return nil, fmt.Errorf("alert: %w", refusal(answer.StatusCode, text))
 }
 
 // readAlertFile reads a file of alerting configuration.

@@ -28,7 +28,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("%w; see 'tidemark %s --help'", err, c.Name())
 	})
-	root.AddCommand(alertCommand(), upCommand(), serverCommand(), agentCommand(), checkConfigCommand(), importCommand(), loadCommand(), storeCommand(), mongoCommand(), scriptWorkerCommand(), versionCommand(), hostCommand(), queueCommand(), checkCommand())
+	token := root.PersistentFlags().String("token", "", "token for verbs that call a server; better in "+tokenVariable+", because others can read arguments")
+	root.PersistentPreRun = func(c *cobra.Command, _ []string) { withToken(c, *token) }
+	root.AddCommand(auditCommand(), tokenCommand(), userCommand(), alertCommand(), upCommand(), serverCommand(), agentCommand(), checkConfigCommand(), importCommand(), loadCommand(), storeCommand(), mongoCommand(), scriptWorkerCommand(), versionCommand(), hostCommand(), queueCommand(), checkCommand())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := root.ExecuteContext(ctx); err != nil {

@@ -102,11 +102,12 @@ func importOver(ctx context.Context, address string, file server.File) (*confdb.
 	if strings.HasSuffix(file.Name, ".json") {
 		kind = "application/json"
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/api/import", bytes.NewReader(file.Source))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, baseURL(address)+"/api/import", bytes.NewReader(file.Source))
 	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
 	request.Header.Set("Content-Type", kind)
+	authorize(request)
 	client := http.Client{Timeout: 5 * time.Minute}
 	answer, err := client.Do(request)
 	if err != nil {
@@ -118,15 +119,10 @@ func importOver(ctx context.Context, address string, file server.File) (*confdb.
 		return nil, fmt.Errorf("import %s: %w", file.Name, err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		var refusal struct {
-			Error struct{ Message string }
-		}
-		if json.Unmarshal(body, &refusal) == nil && refusal.Error.Message != "" {
-			// The server does not know the file's name and says import.yaml.
-			message := strings.TrimPrefix(strings.TrimPrefix(refusal.Error.Message, "import import.yaml: "), "import import.json: ")
-			return nil, fmt.Errorf("import %s: %s", file.Name, message)
-		}
-		return nil, fmt.Errorf("import %s: the server answered %s", file.Name, answer.Status)
+		// The server does not know the file's name and says import.yaml.
+		message := refusal(answer.StatusCode, body).Error()
+		message = strings.TrimPrefix(strings.TrimPrefix(message, "import import.yaml: "), "import import.json: ")
+		return nil, fmt.Errorf("import %s: %s", file.Name, message)
 	}
 	report := &confdb.Report{}
 	if err := json.Unmarshal(body, report); err != nil {

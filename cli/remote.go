@@ -52,6 +52,7 @@ func (r *remote) call(ctx context.Context, method, path string, body, into any) 
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	authorize(request)
 	if r.tokenFile != "" {
 		token, err := readBounded(r.tokenFile)
 		if err != nil {

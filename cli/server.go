@@ -32,7 +32,7 @@ func runServer(c *cobra.Command, s *settings) error {
 	if err != nil {
 		return err
 	}
-	sayAddresses(c, conf, options, "")
+	sayAddresses(c, srv, conf, options, "")
 	return errors.Join(srv.Run(c.Context()), srv.Close())
 }
 
@@ -48,10 +48,22 @@ func openServer(c *cobra.Command, conf *config.Config, logger *slog.Logger) (*se
 		_ = options.Trapper.Close()
 		return nil, options, err
 	}
+	if options.Token == "" && !loopback(conf.HTTP.Listen) && !srv.HasAdministrator() {
+		_ = options.HTTP.Close()
+		_ = options.Trapper.Close()
+		return nil, options, errors.Join(noAdministrator(conf), srv.Close())
+	}
 	return srv, options, nil
 }
 
-// sayAddresses prints the one line that a start prints; remark stands behind the page's address.
-func sayAddresses(c *cobra.Command, conf *config.Config, options server.Options, remark string) {
+// noAdministrator says that a page that others can reach needs somebody who can sign in.
+func noAdministrator(conf *config.Config) error {
+	return usagef("http.listen %q is no loopback address, and there is no administrator: make one with tidemark user add NAME --role administrator --data %s, give http.token_file, a file with the token that clients send, or use 127.0.0.1 and a tunnel such as ssh -L 8420:127.0.0.1:8420", conf.HTTP.Listen, conf.Data)
+}
+
+// sayAddresses prints the line that a start prints, and where the first administrator is made if there is none; remark stands behind the
+// page's address.
+func sayAddresses(c *cobra.Command, srv *server.Server, conf *config.Config, options server.Options, remark string) {
 	fmt.Fprintf(c.OutOrStdout(), "Tidemark is at %s%s; agents and senders: %s\n", pageURL(conf, options.HTTP), remark, options.Trapper.Addr())
+	sayFirstLink(c, srv.FirstKey(), pageURL(conf, options.HTTP), conf)
 }

@@ -49,6 +49,7 @@ func (c *serverClient) open(ctx context.Context, method, path string, body any) 
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	authorize(request)
 	if c.tokenFile != "" {
 		token, err := os.ReadFile(c.tokenFile)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"tidemark/agent"
+	"tidemark/confdb"
 	"tidemark/config"
 	"tidemark/server"
 )
@@ -182,14 +183,15 @@ func pageURL(c *config.Config, l net.Listener) string {
 	return "http://" + l.Addr().String()
 }
 
-// readToken reads the token that API clients send; empty when none is configured. A listener elsewhere than on loopback needs one: there
-// are no users yet, so whoever reaches a listener without token is administrator.
+// readToken reads the token that API clients send; empty when none is configured. A listener elsewhere than on loopback needs one,
+// or an administrator, who cannot be there in a new folder.
 func readToken(c *config.Config) (string, error) {
 	if c.HTTP.TokenFile == "" {
-		if loopback(c.HTTP.Listen) {
-			return "", nil
+		_, err := os.Stat(filepath.Join(c.Data, confdb.FileName))
+		if loopback(c.HTTP.Listen) || err == nil {
+			return "", nil // whether there is an administrator is seen when the folder is open
 		}
-		return "", usagef("http.listen %q is no loopback address: give http.token_file, a file with the token that clients send, or use 127.0.0.1 and a tunnel such as ssh -L 8420:127.0.0.1:8420", c.HTTP.Listen)
+		return "", noAdministrator(c)
 	}
 	file, err := os.Open(c.HTTP.TokenFile)
 	if err != nil {

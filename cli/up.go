@@ -54,7 +54,7 @@ func runUp(c *cobra.Command, s *settings) error {
 	if first {
 		remark = fmt.Sprintf(" (new data folder %s)", conf.Data)
 	}
-	sayAddresses(c, conf, options, remark)
+	sayAddresses(c, srv, conf, options, remark)
 	return runBoth(c.Context(), srv, local)
 }
 

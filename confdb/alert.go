@@ -195,6 +195,10 @@ func (d *DB) Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, er
 	if f.Before != 0 {
 		where, args = append(where, "id < ?"), append(args, f.Before)
 	}
+	if len(f.Hosts) > 0 {
+		where = append(where, "event_id IN (SELECT id FROM events WHERE host_id IN (SELECT value FROM json_each(?)))")
+		args = append(args, pack(f.Hosts))
+	}
 	if len(f.States) > 0 {
 		where = append(where, "state IN ("+strings.TrimSuffix(strings.Repeat("?,", len(f.States)), ",")+")")
 		for _, s := range f.States {

@@ -110,7 +110,9 @@ const MaxListed = 10_000
 type ProblemFilter struct {
 	// Open leaves out the problems that have recovered.
 	Open bool
-	Host model.HostID
+	// Hosts, if not empty, are the only ones.
+	Hosts []model.HostID
+	Host  model.HostID
 	// MinSeverity is the lowest severity wanted.
 	MinSeverity model.Severity
 	// Severities, if not empty, are the severities wanted.
@@ -137,6 +139,9 @@ func (d *DB) Problems(ctx context.Context, f ProblemFilter) (list []model.Proble
 	}
 	if f.Host != 0 {
 		add("p.host_id = ?", f.Host)
+	}
+	if len(f.Hosts) > 0 {
+		add("p.host_id IN (SELECT value FROM json_each(?))", pack(f.Hosts))
 	}
 	if f.MinSeverity > 0 {
 		add("e.severity >= ?", f.MinSeverity)

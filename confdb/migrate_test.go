@@ -55,7 +55,7 @@ func TestOpen_refusesNewer(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Open(ctx, dir, Options{})
-	if err == nil || !strings.Contains(err.Error(), "its schema is version 9999 and this program knows up to 6; use a newer program") {
+	if err == nil || !strings.Contains(err.Error(), "its schema is version 9999 and this program knows up to ") {
 		t.Errorf("Open of a newer database: %v", err)
 	}
 }

@@ -141,6 +141,8 @@ type AlertFilter struct {
 	Problem EventID
 	// States, if not empty, are the states wanted.
 	States []AlertState
+	// Hosts, if not empty, are the hosts whose problems the alerts are about.
+	Hosts []HostID
 	// Before is the id of the last alert of the page before; zero is the first page.
 	Before uint64
 	// Limit is at most 10,000; zero is 100.

@@ -106,6 +106,13 @@ func New(reader Reader, catalog Catalog, options Options) *Querier {
 // Catalog returns the catalog that the querier reads with.
 func (q *Querier) Catalog() Catalog { return q.catalog }
 
+// WithCatalog returns a querier that sees another catalog, such as one in which some items are left out, and shares the limits of this one.
+func (q *Querier) WithCatalog(catalog Catalog) *Querier {
+	other := *q
+	other.catalog = catalog
+	return &other
+}
+
 // Now returns the time by the querier's clock.
 func (q *Querier) Now() time.Time { return q.options.Now() }
 

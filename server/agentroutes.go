@@ -5,10 +5,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
+	"tidemark/access"
 	"tidemark/api"
 	"tidemark/confdb"
 	"tidemark/model"
@@ -102,10 +104,13 @@ func (a *agentAccess) setTLS(r *http.Request) (any, error) {
 		return nil, api.BadRequest(err.Error())
 	}
 	t.HostID = host
+	before := a.show(host)
 	if err := a.set(r.Context(), t, keep); err != nil {
 		return nil, err
 	}
-	return a.show(host), nil
+	after := a.show(host)
+	access.Changed(r.Context(), fmt.Sprintf("TLS of host %d", host), before, after)
+	return after, nil
 }
 
 func (a *agentAccess) set(ctx context.Context, t model.HostTLS, keep time.Duration) error {

@@ -96,7 +96,7 @@ func TestAgentAccess_routes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := api.NewHandler(a.routes(), http.NotFoundHandler(), api.Options{Guard: api.Guard{AnyHost: true}})
+	handler := api.NewHandler(a.routes(), http.NotFoundHandler(), api.Options{Guard: api.Guard{AnyHost: func() bool { return true }}})
 	f := func(method, path, body string, status int, want string) {
 		t.Helper()
 		r := httptest.NewRequest(method, path, strings.NewReader(body))

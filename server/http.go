@@ -21,12 +21,11 @@ import (
 
 // handler puts the interfaces and the page behind one guard.
 func (s *Server) handler() (http.Handler, error) {
-	options := api.Options{Logger: s.logger, Metrics: s.metrics, Guard: api.Guard{AnyHost: s.o.Token != ""}}
-	handler := api.NewHandler(s.routes(), web.Handler(), options)
-	if s.o.Token != "" {
-		handler = tokenGuard(s.o.Token, handler)
+	options := api.Options{
+		Logger: s.logger, Metrics: s.metrics, Guard: api.Guard{AnyHost: func() bool { return !s.access.Open() }},
+		Authorize: api.Authorizer{Control: s.access}.Authorize, Audit: s.audit,
 	}
-	return handler, nil
+	return api.NewHandler(s.routes(), web.Handler(), options), nil
 }
 
 // routes is the table of everything that is served but the page. Who may call what is kept in testdata/routes.txt too, which a test
@@ -37,6 +36,7 @@ func (s *Server) routes() []api.Route {
 		Configuration: func() rest.Configuration { return s.cache.Snapshot() },
 		Catalog:       s.catalog, Querier: s.querier, Latest: s.latest, Hub: s.hub, Problems: shown,
 		Discovery: discovered{cache: s.cache, db: s.db},
+		Access:    s.access,
 		Alerting:  alerting{alerter: s.alerter, db: s.db, events: s.events},
 		Importer:  importer{db: s.db, refresh: func(ctx context.Context) error { _, err := s.cache.Refresh(ctx); return err }},
 		Health:    s.health, Seen: s.presence.LastSeen, Template: s.templateName, Version: s.o.Version, StartedAt: s.started,

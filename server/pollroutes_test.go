@@ -53,7 +53,7 @@ func TestPollRoutes(t *testing.T) {
 		sink: preproc.New(preproc.Options{Items: names.definitions, Sink: sink}), names: names, values: values, version: "1", started: time.Now(),
 		kinds: []poller.Kind{zbxagent.New(zbxagent.Options{}).Kind()}, tasks: pollTask, metrics: metrics.NewSet(), logger: slog.New(slog.DiscardHandler),
 	})
-	handler := api.NewHandler(p.routes(), http.NotFoundHandler(), api.Options{Guard: api.Guard{AnyHost: true}})
+	handler := api.NewHandler(p.routes(), http.NotFoundHandler(), api.Options{Guard: api.Guard{AnyHost: func() bool { return true }}})
 	ask := func(method, path, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, path, strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")

@@ -40,7 +40,7 @@ func (p problems) Find(ctx context.Context, f rest.ProblemFilter) ([]model.Probl
 		return nil, 0, err
 	}
 	return p.db.Problems(ctx, confdb.ProblemFilter{
-		Open: f.Open, Host: f.Host, Severities: f.Severities, Search: f.Search, From: f.From, To: f.To, Before: f.Before, Limit: f.Limit,
+		Open: f.Open, Host: f.Host, Hosts: f.Hosts, Severities: f.Severities, Search: f.Search, From: f.From, To: f.To, Before: f.Before, Limit: f.Limit,
 	})
 }
 

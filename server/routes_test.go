@@ -75,7 +75,7 @@ func TestRoutes_declared(t *testing.T) {
 		line := routeLine(r)
 		served = append(served, line)
 		if !slices.Contains(declared, line) {
-			t.Errorf("a route is not declared. Add this line to server/%s, in alphabetical order:\n%s\nSet PerHost only when the handler leaves out hosts that the caller may not see (api/rest asks a.view(r) for that), and add a request for a foreign host to foreignCalls in server/permissions_test.go.", routesFile, line)
+			t.Errorf("a route is not declared. Add this line to server/%s, in alphabetical order:\n%s\nSet PerHost only when the handler leaves out hosts that the caller may not see (in api/rest: a.handle), and add a request for a foreign host to foreignCalls in server/permissions_test.go.", routesFile, line)
 		}
 	}
 	for _, line := range declared {

@@ -50,6 +50,7 @@ func (s *Server) Run(ctx context.Context) error {
 	keeper := housekeeper.New(housekeeper.Options{Pruner: s.engine, Events: s.db, Items: s, Metrics: s.metrics, Logger: s.logger})
 	g.Go(func() error { return s.serveHTTP(web) })
 	g.Go(func() error { return s.trapper.Serve(running, s.o.Trapper) })
+	g.Go(func() error { return s.access.Run(running) })
 	g.Go(func() error { return s.cache.Run(running, s.db.Changed()) })
 	g.Go(func() error { return s.polling.Run(running) })
 	g.Go(func() error { return s.discovery.Run(running) })

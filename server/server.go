@@ -16,6 +16,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"tidemark/access"
 	"tidemark/alert"
 	"tidemark/catalog"
 	"tidemark/collect/trapper"
@@ -43,8 +44,8 @@ type Options struct {
 	Data string
 	// HTTP is the listener of the page and the APIs, Trapper that of agents and senders. The server closes them.
 	HTTP, Trapper net.Listener
-	// Token, if not empty, is asked of every request but health; without one whoever reaches the listener is administrator, so it
-	// must be a loopback one.
+	// Token, if not empty, lets whoever sends it in as administrator, and loopback alone is not enough any more. Without one, and as long as
+	// there is no administrator, loopback is administrator; so HTTP must be a loopback listener then.
 	Token string
 	// Certificates, if not nil, holds the server's own certificate for agents and, as RootCAs, the authorities that sign theirs; nil takes
 	// and makes connections in the clear and with pre-shared keys only.
@@ -92,6 +93,7 @@ type Server struct {
 	trends      *trendcache.Cache // only for engines without tiers
 	classes     []retentionClass
 	db          *confdb.DB
+	access      *access.Control
 	cache       *confcache.Cache
 	definitions *definitions
 	names       *namedItems
@@ -172,7 +174,7 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	s.lock = lock
-	steps := []func(context.Context, vfs.FS) error{s.openStores, s.openEvaluation, s.openPipeline, s.openQueries, s.openAlerts}
+	steps := []func(context.Context, vfs.FS) error{s.openStores, s.openAccess, s.openEvaluation, s.openPipeline, s.openQueries, s.openAlerts}
 	for _, step := range steps {
 		if err := step(ctx, fsys); err != nil {
 			return err

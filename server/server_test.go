@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"tidemark/histcache"
 	"tidemark/model"
 )
@@ -26,6 +28,7 @@ import (
 type running struct {
 	t             *testing.T
 	http, trapper string
+	server        *Server
 	stop          func()
 }
 
@@ -47,7 +50,7 @@ func run(t *testing.T, dir string) *running {
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	stopped := false
-	r := &running{t: t, http: "http://" + o.HTTP.Addr().String(), trapper: o.Trapper.Addr().String()}
+	r := &running{t: t, server: s, http: "http://" + o.HTTP.Addr().String(), trapper: o.Trapper.Addr().String()}
 	r.stop = func() {
 		if stopped {
 			return
@@ -276,11 +279,23 @@ func TestClassOf(t *testing.T) {
 	}
 }
 
-func TestTokenGuard(t *testing.T) {
-	h := tokenGuard("0123456789abcdef", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "in") }))
+// TestTokenFile lets only those in who have the token of the token file; loopback alone is not enough then.
+func TestTokenFile(t *testing.T) {
+	s := openForTest(t)
+	s.o.Token = "0123456789abcdef"
+	var err error
+	s.metrics = metrics.NewSet()
+	if err := s.openAccess(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	h, err := s.handler()
+	if err != nil {
+		t.Fatal(err)
+	}
 	f := func(path string, change func(*http.Request), want int) {
 		t.Helper()
 		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.RemoteAddr = "127.0.0.1:4711"
 		change(r)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
@@ -289,7 +304,7 @@ func TestTokenGuard(t *testing.T) {
 		}
 	}
 	f("/-/ready", func(*http.Request) {}, http.StatusOK)
-	f("/", func(*http.Request) {}, http.StatusUnauthorized)
+	f("/api/me", func(*http.Request) {}, http.StatusUnauthorized)
 	f("/api/hosts", func(r *http.Request) { r.Header.Set("Authorization", "Bearer 0123456789abcdef") }, http.StatusOK)
 	f("/api/hosts", func(r *http.Request) { r.Header.Set("Authorization", "Bearer wrong") }, http.StatusUnauthorized)
 	f("/api/hosts", func(r *http.Request) { r.SetBasicAuth("anybody", "0123456789abcdef") }, http.StatusOK)

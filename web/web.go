@@ -21,7 +21,7 @@ import (
 var dist embed.FS
 
 // Policy is the Content-Security-Policy of the page: nothing from elsewhere, no inline script or style.
-const Policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+const Policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // notBuilt is what is served when the binary was compiled without the page.
 const notBuilt = `<!doctype html>
@@ -172,7 +172,7 @@ func secure(header http.Header) {
 
 // views are the first words of the addresses that the page itself understands.
 var views = map[string]bool{
-	"": true, "problems": true, "hosts": true, "items": true, "requests": true, "explore": true, "dashboards": true,
+	"": true, "login": true, "welcome": true, "account": true, "users": true, "audit": true, "problems": true, "hosts": true, "items": true, "requests": true, "explore": true, "dashboards": true,
 	"server": true, "storage": true, "configuration": true,
 }
 

@@ -37,6 +37,7 @@ type Catalog interface {
 // Configuration is one unchanging view of what is configured.
 type Configuration interface {
 	HostByID(id model.HostID) (*model.Host, bool)
+	Hosts() iter.Seq[*model.Host]
 	Triggers() iter.Seq[*model.Trigger]
 }
 
@@ -73,7 +74,8 @@ func New(options Options) *API {
 // Routes returns the route table.
 func (a *API) Routes() []api.Route {
 	var routes []api.Route
-	add := func(pattern, summary string, post bool, handler http.HandlerFunc, params ...api.Param) {
+	add := func(pattern, summary string, post bool, handle func(*API, http.ResponseWriter, *http.Request), params ...api.Param) {
+		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handle(a.view(r), w, r) })
 		doc := &api.Doc{Summary: summary, Params: params, Answer: map[string]any{}}
 		routes = append(routes, api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, PerHost: true, Handler: handler, Doc: doc})
 		if post {
@@ -90,18 +92,18 @@ func (a *API) Routes() []api.Route {
 	limit := api.Param{Name: "limit", Type: "integer", About: "At most so many; 0 for no limit."}
 	timeout := text("timeout", "A duration, at most the server's.")
 	lookback := text("lookback_delta", "A look-back for all series instead of each item's own.")
-	add("/api/v1/query", "Prometheus: an instant query.", true, a.query, expr, text("time", "Unix seconds or RFC 3339; now if not given."), timeout, lookback, limit)
-	add("/api/v1/query_range", "Prometheus: a range query, at most 11,000 steps.", true, a.queryRange, expr, start, end, text("step", "A duration or seconds."), timeout, lookback, limit)
-	add("/api/v1/query_exemplars", "Prometheus: exemplars; there are none.", true, a.exemplars, expr, start, end)
-	add("/api/v1/format_query", "Prometheus: a query in its standard form.", true, a.formatQuery, expr)
-	add("/api/v1/labels", "Prometheus: names of labels.", true, a.labelNames, match, start, end, limit)
-	add("/api/v1/label/{name}/values", "Prometheus: values of a label.", false, a.labelValues,
+	add("/api/v1/query", "Prometheus: an instant query.", true, (*API).query, expr, text("time", "Unix seconds or RFC 3339; now if not given."), timeout, lookback, limit)
+	add("/api/v1/query_range", "Prometheus: a range query, at most 11,000 steps.", true, (*API).queryRange, expr, start, end, text("step", "A duration or seconds."), timeout, lookback, limit)
+	add("/api/v1/query_exemplars", "Prometheus: exemplars; there are none.", true, (*API).exemplars, expr, start, end)
+	add("/api/v1/format_query", "Prometheus: a query in its standard form.", true, (*API).formatQuery, expr)
+	add("/api/v1/labels", "Prometheus: names of labels.", true, (*API).labelNames, match, start, end, limit)
+	add("/api/v1/label/{name}/values", "Prometheus: values of a label.", false, (*API).labelValues,
 		api.Param{Name: "name", Type: "string", About: "The label's name.", Required: true}, match, start, end, limit)
-	add("/api/v1/series", "Prometheus: series that fit selectors.", true, a.series, match, start, end, limit)
-	add("/api/v1/metadata", "Prometheus: types, helps and units of metric names.", false, a.metadata, text("metric", "The only name to list."), limit)
-	add("/api/v1/rules", "Prometheus: triggers as alerting rules, one group per host.", false, a.rules, text("type", "alert or record."), limitGroups, text("group_next_token", "What the page before gave."))
-	add("/api/v1/alerts", "Prometheus: open problems as firing alerts.", false, a.alerts)
-	add("/api/v1/status/buildinfo", "Prometheus: the version that this API is like.", false, a.buildInfo)
+	add("/api/v1/series", "Prometheus: series that fit selectors.", true, (*API).series, match, start, end, limit)
+	add("/api/v1/metadata", "Prometheus: types, helps and units of metric names.", false, (*API).metadata, text("metric", "The only name to list."), limit)
+	add("/api/v1/rules", "Prometheus: triggers as alerting rules, one group per host.", false, (*API).rules, text("type", "alert or record."), limitGroups, text("group_next_token", "What the page before gave."))
+	add("/api/v1/alerts", "Prometheus: open problems as firing alerts.", false, (*API).alerts)
+	add("/api/v1/status/buildinfo", "Prometheus: the version that this API is like.", false, (*API).buildInfo)
 	return routes
 }
 

@@ -43,6 +43,7 @@ func (f *fakeServer) HostByID(id model.HostID) (*model.Host, bool) {
 	}
 	return f.hosts[i], true
 }
+func (f *fakeServer) Hosts() iter.Seq[*model.Host]       { return slices.Values(f.hosts) }
 func (f *fakeServer) Triggers() iter.Seq[*model.Trigger] { return slices.Values(f.triggers) }
 func (f *fakeServer) Open() []model.Problem              { return f.problems }
 func (f *fakeServer) State(id model.TriggerID) (model.TriggerState, bool) {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"tidemark/access"
 	"tidemark/api"
 	"tidemark/model"
 )
@@ -91,7 +92,7 @@ func (a *API) alertRoutes() []api.Route {
 	yamlOrJSON := []string{"application/yaml", "application/json"}
 	return []api.Route{
 		{
-			Method: http.MethodGet, Pattern: "/api/alerts", Permission: api.View, PerHost: true, Handler: api.JSON(a.listAlerts), Doc: &api.Doc{
+			Method: http.MethodGet, Pattern: "/api/alerts", Permission: api.View, PerHost: true, Handler: a.handle((*API).listAlerts), Doc: &api.Doc{
 				Summary: "Messages to receivers and their state, the newest first.", Answer: AlertList{}, Params: []api.Param{
 					{Name: "problem", Type: "string", About: "Id of the problem whose messages are listed."},
 					{Name: "state", Type: "string", About: "waiting, sent, failed, with commas between."},
@@ -126,7 +127,7 @@ func (a *API) alertRoutes() []api.Route {
 			Doc: &api.Doc{Summary: "Sends a test message at once and answers with what came of it.", BodyTypes: []string{"application/json"}, Answer: AlertTestAnswer{}},
 		},
 		{
-			Method: http.MethodPost, Pattern: "/api/problems/{id}/acknowledge", Permission: api.Operate, PerHost: true, Handler: api.JSON(a.acknowledge), Doc: &api.Doc{
+			Method: http.MethodPost, Pattern: "/api/problems/{id}/acknowledge", Permission: api.Operate, PerHost: true, Handler: a.handle((*API).acknowledge), Doc: &api.Doc{
 				Summary: "Marks a problem as seen, with a message.", BodyTypes: []string{"application/json"}, Answer: map[string]any{},
 				Params: []api.Param{{Name: "id", Type: "string", About: "The id of the problem's event, decimal.", Required: true}},
 			},
@@ -204,6 +205,14 @@ func shownAddress(to string) string {
 	return u.Scheme + "://" + u.Host + "/…"
 }
 
+// changeAlerting changes alerting and notes what became different; secrets are hidden in both.
+func (a *API) changeAlerting(r *http.Request, object string, change func() error) (any, error) {
+	before := a.options.Alerting.Config()
+	err := change()
+	access.Changed(r.Context(), object, before, a.options.Alerting.Config())
+	return done(err)
+}
+
 // done is the answer of calls that have nothing to say.
 func done(err error) (any, error) { return struct{}{}, err }
 
@@ -217,11 +226,12 @@ func (a *API) applyAlerting(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, api.BodyError(err)
 	}
-	return done(a.options.Alerting.Apply(r.Context(), text, replace))
+	return a.changeAlerting(r, "alerting", func() error { return a.options.Alerting.Apply(r.Context(), text, replace) })
 }
 
 func (a *API) deleteAlerting(r *http.Request) (any, error) {
-	return done(a.options.Alerting.Delete(r.Context(), r.PathValue("kind"), r.PathValue("name")))
+	kind, name := r.PathValue("kind"), r.PathValue("name")
+	return a.changeAlerting(r, kind+" "+name, func() error { return a.options.Alerting.Delete(r.Context(), kind, name) })
 }
 
 func (a *API) importMedia(r *http.Request) (any, error) {
@@ -229,7 +239,9 @@ func (a *API) importMedia(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, api.BodyError(err)
 	}
+	before := a.options.Alerting.Config()
 	remarks, err := a.options.Alerting.ImportMedia(r.Context(), text)
+	access.Changed(r.Context(), "alerting, by import", before, a.options.Alerting.Config())
 	if err != nil {
 		return nil, err
 	}
@@ -258,6 +270,7 @@ func (a *API) testAlert(r *http.Request) (any, error) {
 	if err := decodeBody(r, &t); err != nil {
 		return nil, err
 	}
+	access.Changed(r.Context(), "test message over "+t.Media, nil, nil)
 	answer, err := a.options.Alerting.Test(r.Context(), t)
 	var known *api.Error
 	switch {
@@ -284,6 +297,13 @@ func (a *API) acknowledge(r *http.Request) (any, error) {
 	if len(body.Message) > maxAcknowledgeBytes || len(body.Author) > maxTextBytes {
 		return nil, api.BadRequest(fmt.Sprintf("message or author is too long, expected at most %d and %d bytes", maxAcknowledgeBytes, maxTextBytes))
 	}
+	if err := a.mayOnProblem(r.Context(), model.EventID(id), model.Operator); err != nil {
+		return nil, err
+	}
+	if who := access.From(r.Context()); who != nil && who.User != 0 {
+		body.Author = who.Name // nobody speaks for somebody else
+	}
+	access.Changed(r.Context(), "problem "+formatID(id), nil, map[string]string{"message": body.Message, "author": body.Author})
 	return done(a.options.Alerting.Acknowledge(r.Context(), model.EventID(id), body.Author, body.Message))
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"tidemark/api"
@@ -32,31 +33,33 @@ const (
 
 // stream is one caller of /api/live.
 type stream struct {
-	api        *API
+	// api is the view of the caller, of the whole interface; it is made anew as hosts come, go and change their groups.
+	whole, api *API
 	w          http.ResponseWriter
 	controller *http.ResponseController
 	sub        *query.Subscription
+	named      []model.ItemID
 	host       model.HostID
 	overview   bool
 }
 
 func (a *API) serveLive(w http.ResponseWriter, r *http.Request) {
+	whole := a
+	a = whole.view(r)
 	p := readParams(r)
 	items, host, overview := p.items("items", maxNamedItems), p.host(), p.flag("overview")
 	if p.err != nil {
 		api.WriteError(w, p.err)
 		return
 	}
-	if host != 0 {
-		items = append(items, a.hostItems(host)...)
-	}
-	sub, err := a.options.Hub.Subscribe(items)
+	s := &stream{whole: whole, api: a, w: w, controller: http.NewResponseController(w), named: items, host: host, overview: overview}
+	sub, err := a.options.Hub.Subscribe(s.items())
 	if err != nil {
 		api.WriteError(w, &api.Error{Status: http.StatusServiceUnavailable, Code: "busy", Message: err.Error()})
 		return
 	}
 	defer sub.Close()
-	s := &stream{api: a, w: w, controller: http.NewResponseController(w), sub: sub, host: host, overview: overview}
+	s.sub = sub
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
@@ -94,13 +97,28 @@ func (s *stream) run(r *http.Request) {
 				err = s.sendOverview(r)
 			}
 		case <-refresh.C:
-			if s.host != 0 {
-				s.sub.SetItems(s.api.hostItems(s.host))
+			if s.api = s.whole.view(r); s.host != 0 || s.api.visible != nil {
+				s.sub.SetItems(s.items())
 			}
 		case <-alive.C:
 			err = s.send(": alive\n\n")
 		}
 	}
+}
+
+// items returns what is listened to: of what was asked for, what the caller may see.
+func (s *stream) items() []model.ItemID {
+	items := s.named
+	if s.api.visible != nil {
+		items = slices.DeleteFunc(slices.Clone(items), func(id model.ItemID) bool {
+			_, ok := s.api.options.Catalog.Item(id)
+			return !ok
+		})
+	}
+	if s.host != 0 {
+		items = append(slices.Clip(items), s.api.hostItems(s.host)...)
+	}
+	return items
 }
 
 // send writes and flushes. An error means that the caller is gone or takes nothing.

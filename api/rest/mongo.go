@@ -40,8 +40,8 @@ var (
 
 // mongoRoutes are those of the MongoDB request monitor.
 func (a *API) mongoRoutes() []api.Route {
-	view := func(pattern string, fn func(*http.Request) (any, error), doc api.Doc) api.Route {
-		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, Handler: api.JSON(fn), Doc: &doc}
+	view := func(pattern string, fn func(*API, *http.Request) (any, error), doc api.Doc) api.Route {
+		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, PerHost: true, Handler: a.handle(fn), Doc: &doc}
 	}
 	limit := api.Param{Name: "limit", Type: "integer", About: "At most so many rows, 1 to 5,000; 100 if not given."}
 	rank := slices.Concat([]api.Param{
@@ -57,14 +57,14 @@ func (a *API) mongoRoutes() []api.Route {
 		paramGroupBy, limit,
 	}, paramMongoFilters)
 	return []api.Route{
-		view("/api/mongo/instances", a.listMongoInstances, api.Doc{
+		view("/api/mongo/instances", (*API).listMongoInstances, api.Doc{
 			Summary: "MongoDB instances that agents watch, with their totals over a range; the most loaded first.", Answer: MongoInstanceList{},
 			Params: []api.Param{paramHourFrom, paramTo},
 		}),
-		view("/api/mongo/requests", a.rankRequests, api.Doc{
+		view("/api/mongo/requests", (*API).rankRequests, api.Doc{
 			Summary: "The requests of an instance over a range, by what they cost.", Answer: MongoRanking{}, Params: rank,
 		}),
-		view("/api/mongo/requests/{fp}", a.profileRequests, api.Doc{
+		view("/api/mongo/requests/{fp}", (*API).profileRequests, api.Doc{
 			Summary: "One shape, or all requests of an instance, over time: rate, traffic, errors, latency heat map.", Answer: MongoProfile{},
 			Params: []api.Param{
 				{Name: "fp", Type: "string", About: "Fingerprint of the shape; all for the whole instance.", Required: true},
@@ -72,7 +72,7 @@ func (a *API) mongoRoutes() []api.Route {
 				{Name: "points", Type: "integer", About: "Columns, 3 to 500; 120 if not given."},
 			},
 		}),
-		view("/api/mongo/compare", a.compareRequests, api.Doc{
+		view("/api/mongo/compare", (*API).compareRequests, api.Doc{
 			Summary: "Two ranges of an instance compared: what is new, slower, more. What changed the load most comes first.", Answer: MongoComparison{}, Params: compare,
 		}),
 	}

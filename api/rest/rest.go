@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"tidemark/access"
 	"tidemark/api"
 	"tidemark/catalog"
 	"tidemark/model"
@@ -45,6 +46,8 @@ type ProblemFilter struct {
 	// Open leaves out problems that are over.
 	Open bool
 	Host model.HostID
+	// Hosts, if not empty, are the only ones.
+	Hosts []model.HostID
 	// Severities, if not empty, are the only ones.
 	Severities []model.Severity
 	// Search must be in the problem's name, in any case of letters.
@@ -90,7 +93,7 @@ type Health struct {
 	RetentionDays *float64
 }
 
-// Options are everything that the interface shows; all must be set but Alerting and Now.
+// Options are everything that the interface shows; all must be set but Alerting, Access and Now.
 type Options struct {
 	// Configuration returns the newest view.
 	Configuration func() Configuration
@@ -104,7 +107,9 @@ type Options struct {
 	Alerting Alerting
 	// Discovery may be nil: then it has no routes.
 	Discovery Discovery
-	Health    func() Health
+	// Access may be nil: then there are no routes of users.
+	Access *access.Control
+	Health func() Health
 	// Seen returns when something last came from a host, Unix nanoseconds; zero for never.
 	Seen func(model.HostID) int64
 	// Template returns a template's name, empty when unknown.
@@ -120,6 +125,8 @@ type Options struct {
 type API struct {
 	options  Options
 	requests *requests.Reader
+	// visible is, in the view of somebody who sees only some hosts, which they are.
+	visible api.Visible
 
 	overviewMu sync.Mutex
 	overview   json.RawMessage
@@ -154,23 +161,23 @@ var (
 
 // Routes returns the route table.
 func (a *API) Routes() []api.Route {
-	view := func(pattern string, fn func(*http.Request) (any, error), doc api.Doc) api.Route {
-		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, PerHost: true, Handler: api.JSON(fn), Doc: &doc}
+	view := func(pattern string, fn func(*API, *http.Request) (any, error), doc api.Doc) api.Route {
+		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, PerHost: true, Handler: a.handle(fn), Doc: &doc}
 	}
 	id := api.Param{Name: "id", Type: "string", About: "The id, decimal.", Required: true}
 	host := api.Param{Name: "host", Type: "string", About: "Id of the only host to list."}
-	return append(slices.Concat(a.alertRoutes(), a.mongoRoutes(), a.discoveryRoutes()), []api.Route{
-		view("/api/overview", a.getOverview, api.Doc{Summary: "The state of everything in one look.", Answer: Overview{}}),
-		view("/api/hosts", a.listHosts, api.Doc{
+	return append(slices.Concat(a.alertRoutes(), a.mongoRoutes(), a.discoveryRoutes(), a.peopleRoutes()), []api.Route{
+		view("/api/overview", (*API).getOverview, api.Doc{Summary: "The state of everything in one look.", Answer: Overview{}}),
+		view("/api/hosts", (*API).listHosts, api.Doc{
 			Summary: "Hosts by visible name.", Answer: HostList{},
 			Params: []api.Param{paramSearch, {Name: "group", Type: "string", About: "Name of the only host group to list."}, paramLimit, paramCursor},
 		}),
-		view("/api/hosts/{id}", a.getHost, api.Doc{Summary: "One host, with macros and metadata.", Params: []api.Param{id}, Answer: Host{}}),
-		view("/api/items", a.listItems, api.Doc{
+		view("/api/hosts/{id}", (*API).getHost, api.Doc{Summary: "One host, with macros and metadata.", Params: []api.Param{id}, Answer: Host{}}),
+		view("/api/items", (*API).listItems, api.Doc{
 			Summary: "Items with their last two values, by id.", Answer: ItemList{}, Params: []api.Param{host, paramSearch, paramLimit, paramCursor},
 		}),
-		view("/api/items/{id}", a.getItem, api.Doc{Summary: "One item, with its preprocessing and storage.", Params: []api.Param{id}, Answer: Item{}}),
-		view("/api/values", a.listValues, api.Doc{
+		view("/api/items/{id}", (*API).getItem, api.Doc{Summary: "One item, with its preprocessing and storage.", Params: []api.Param{id}, Answer: Item{}}),
+		view("/api/values", (*API).listValues, api.Doc{
 			Summary: "Every stored value of one item, exactly as stored.", Answer: ValueList{},
 			Params: []api.Param{
 				{Name: "item", Type: "string", About: "Id of the item.", Required: true},
@@ -178,7 +185,7 @@ func (a *API) Routes() []api.Route {
 				{Name: "order", Type: "string", About: "asc (oldest first, the default) or desc."},
 			},
 		}),
-		view("/api/chart", a.getChart, api.Doc{
+		view("/api/chart", (*API).getChart, api.Doc{
 			Summary: "Columns for drawing: every value, or average, least and largest per step.", Answer: Chart{},
 			Params: []api.Param{
 				{Name: "items", Type: "string", About: "Ids with commas between, at most 200.", Required: true},
@@ -186,7 +193,7 @@ func (a *API) Routes() []api.Route {
 				{Name: "points", Type: "integer", About: "Points per series, 1 to 4,000; 500 if not given."},
 			},
 		}),
-		view("/api/problems", a.listProblems, api.Doc{
+		view("/api/problems", (*API).listProblems, api.Doc{
 			Summary: "Problems, the newest first.", Answer: ProblemList{},
 			Params: []api.Param{
 				{Name: "open", Type: "boolean", About: "true for those that are not over."},
@@ -195,10 +202,10 @@ func (a *API) Routes() []api.Route {
 				paramSearch, paramFrom, paramTo, paramLimit, paramCursor,
 			},
 		}),
-		view("/api/triggers", a.listTriggers, api.Doc{
+		view("/api/triggers", (*API).listTriggers, api.Doc{
 			Summary: "Triggers and their state, by host and name.", Answer: TriggerList{}, Params: []api.Param{host, paramSearch, paramLimit, paramCursor},
 		}),
-		view("/api/search", a.search, api.Doc{
+		view("/api/search", (*API).search, api.Doc{
 			Summary: "Hosts, items, triggers and pages that fit a text.", Answer: SearchAnswer{},
 			Params: []api.Param{{Name: "q", Type: "string", About: "The text, 1 to 200 bytes.", Required: true}, {Name: "limit", Type: "integer", About: "1 to 100; 20 if not given."}},
 		}),

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"tidemark/access"
 	"tidemark/api"
 	"tidemark/catalog"
 	"tidemark/model"
@@ -141,6 +142,7 @@ func (a *API) importFile(r *http.Request) (any, error) {
 		}
 		return nil, &api.Error{Status: http.StatusUnprocessableEntity, Code: "import", Message: err.Error()}
 	}
+	access.Changed(r.Context(), "configuration, by import", nil, report)
 	return report, nil
 }
 

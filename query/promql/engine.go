@@ -72,6 +72,13 @@ func New(querier *query.Querier, options Options) *Engine {
 	}
 }
 
+// WithCatalog returns an engine that sees another catalog, such as one in which some items are left out.
+func (e *Engine) WithCatalog(catalog query.Catalog) *Engine {
+	other := *e
+	other.querier = e.querier.WithCatalog(catalog)
+	return &other
+}
+
 // newEngine sets the engine up as Prometheus does, but for the look-back.
 func newEngine(p parser.Parser, options Options) *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{

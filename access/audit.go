@@ -1,0 +1,192 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"tidemark/model"
+)
+
+// Changes collects what a request changed, for the audit log.
+type Changes struct {
+	mu            sync.Mutex
+	object        string
+	before, after any
+}
+
+type changesKey struct{}
+
+// WithChanges returns a context whose request may say what it changes.
+func WithChanges(ctx context.Context) (context.Context, *Changes) {
+	c := &Changes{}
+	return context.WithValue(ctx, changesKey{}, c), c
+}
+
+// Changed says what a request changed: the object and how it was before and after, as values that are encoded in JSON; nil for nothing.
+// The log keeps what is different. Secrets must not be in it; fields that are called like one are left out all the same.
+func Changed(ctx context.Context, object string, before, after any) {
+	c, _ := ctx.Value(changesKey{}).(*Changes)
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.object, c.before, c.after = object, before, after
+}
+
+// Entry returns an audit entry of what was said, for an action.
+func (c *Changes) Entry(action, address string) model.AuditEntry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := model.AuditEntry{Action: action, Object: c.object, Address: address}
+	e.Before, e.After = Difference(c.before, c.after)
+	return e
+}
+
+// The bounds of an entry.
+const (
+	maxAuditJSON = 64 << 10
+	maxAuditText = 1 << 10
+	auditTimeout = 10 * time.Second
+)
+
+// Audit writes an entry in somebody's name. An entry that cannot be written is logged and counted; what it tells of has happened.
+func (c *Control) Audit(ctx context.Context, who *Identity, e model.AuditEntry) {
+	if who != nil {
+		e.Actor, e.Via = who.Name, string(who.Via)
+		if who.Via == ViaToken {
+			e.Via = "token " + who.TokenName
+		}
+	}
+	e.At = c.o.Now().UnixNano()
+	for _, text := range []*string{&e.Actor, &e.Via, &e.Action, &e.Object, &e.Address} {
+		*text = strings.ToValidUTF8((*text)[:min(len(*text), maxAuditText)], "")
+	}
+	// The caller may be gone, the change is not.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTimeout)
+	defer cancel()
+	if err := c.o.Store.RecordAudit(ctx, e); err != nil {
+		c.auditLost.Inc()
+		c.logger.Error("an audit entry could not be written", "actor", e.Actor, "action", e.Action, "object", e.Object, "error", err)
+	}
+}
+
+// AuditEntries lists entries, the newest first.
+func (c *Control) AuditEntries(ctx context.Context, f model.AuditFilter) ([]model.AuditEntry, error) {
+	return c.o.Store.Audit(ctx, f)
+}
+
+// Difference returns what is different in two values as JSON objects, without secrets; empty for a nil value.
+func Difference(before, after any) (was, is string) {
+	b, a := plain(before), plain(after)
+	bm, bok := b.(map[string]any)
+	am, aok := a.(map[string]any)
+	if bok && aok {
+		b, a = differing(bm, am)
+	}
+	return encode(b), encode(a)
+}
+
+// plain gives a value the form that JSON decodes to, without secrets.
+func plain(v any) any {
+	if v == nil {
+		return nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return map[string]any{"error": "cannot be shown"}
+	}
+	var out any
+	if err := json.Unmarshal(text, &out); err != nil {
+		return map[string]any{"error": "cannot be shown"}
+	}
+	return redact(out)
+}
+
+// secretWords are in the names of fields whose text is never kept.
+var secretWords = []string{"password", "secret", "psk", "token", "passphrase", "community", "private_key"}
+
+func redact(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			v[name] = redact(value)
+			lower := strings.ToLower(name)
+			for _, word := range secretWords {
+				if strings.Contains(lower, word) && !strings.HasSuffix(lower, "_id") && !strings.Contains(lower, "identity") {
+					v[name] = hide(value)
+				}
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = redact(v[i])
+		}
+	}
+	return v
+}
+
+// hide replaces every text in a value.
+func hide(v any) any {
+	switch v := v.(type) {
+	case string:
+		if v == "" {
+			return v
+		}
+		return "********"
+	case map[string]any:
+		for name := range v {
+			v[name] = hide(v[name])
+		}
+	case []any:
+		for i := range v {
+			v[i] = hide(v[i])
+		}
+	}
+	return v
+}
+
+// differing leaves in two objects what is not the same.
+func differing(b, a map[string]any) (was, is any) {
+	wasOut, isOut := map[string]any{}, map[string]any{}
+	for name, value := range b {
+		other, ok := a[name]
+		if ok && reflect.DeepEqual(value, other) {
+			continue
+		}
+		vm, vok := value.(map[string]any)
+		om, ook := other.(map[string]any)
+		if vok && ook {
+			wasOut[name], isOut[name] = differing(vm, om)
+			continue
+		}
+		wasOut[name] = value
+		if ok {
+			isOut[name] = other
+		}
+	}
+	for name, value := range a {
+		if _, ok := b[name]; !ok {
+			isOut[name] = value
+		}
+	}
+	return wasOut, isOut
+}
+
+func encode(v any) string {
+	if v == nil {
+		return ""
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	if len(text) > maxAuditJSON {
+		return `{"shortened":true}`
+	}
+	return string(text)
+}

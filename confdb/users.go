@@ -1,0 +1,225 @@
+package confdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+
+	"tidemark/model"
+)
+
+type packedGrant struct {
+	HostGroup string     `json:"g"`
+	Role      model.Role `json:"r"`
+}
+
+// LoadAccess reads users, groups, sessions and tokens.
+func (d *DB) LoadAccess(ctx context.Context) (model.AccessLoaded, error) {
+	var l model.AccessLoaded
+	scan := func(query string, f func(*sql.Rows) error) error {
+		rows, err := d.sql.QueryContext(ctx, query)
+		if err != nil {
+			return err
+		}
+		return each(rows, f)
+	}
+	err := errors.Join(
+		scan("SELECT id, name, role, all_hosts, disabled, groups, password, created_at FROM users ORDER BY name", func(r *sql.Rows) error {
+			var u model.User
+			var groups string
+			err := r.Scan(&u.ID, &u.Name, &u.Role, &u.AllHosts, &u.Disabled, &groups, &u.Password, &u.CreatedAt)
+			if err == nil {
+				u.Groups, err = unpack[string](groups)
+			}
+			l.Users = append(l.Users, u)
+			return err
+		}),
+		scan("SELECT name, grants FROM user_groups ORDER BY name", func(r *sql.Rows) error {
+			var g model.UserGroup
+			var grants string
+			err := r.Scan(&g.Name, &grants)
+			var list []packedGrant
+			if err == nil {
+				list, err = unpack[packedGrant](grants)
+			}
+			for _, p := range list {
+				g.Grants = append(g.Grants, model.Grant(p))
+			}
+			l.Groups = append(l.Groups, g)
+			return err
+		}),
+		scan("SELECT hash, user_id, created_at, used_at, address, agent FROM sessions ORDER BY created_at", func(r *sql.Rows) error {
+			var s model.Session
+			var hash []byte
+			err := r.Scan(&hash, &s.User, &s.CreatedAt, &s.UsedAt, &s.Address, &s.Agent)
+			copy(s.Hash[:], hash)
+			l.Sessions = append(l.Sessions, s)
+			return err
+		}),
+		scan("SELECT id, user_id, name, hash, role, created_at, expires_at, used_at FROM tokens ORDER BY id", func(r *sql.Rows) error {
+			var t model.Token
+			var hash []byte
+			err := r.Scan(&t.ID, &t.User, &t.Name, &hash, &t.Role, &t.CreatedAt, &t.ExpiresAt, &t.UsedAt)
+			copy(t.Hash[:], hash)
+			l.Tokens = append(l.Tokens, t)
+			return err
+		}),
+	)
+	return l, d.wrap("read users", err)
+}
+
+// PutUser stores a user; one without id is new and gets it. A name that another user has, in any case of letters, is ErrInvalid.
+func (d *DB) PutUser(ctx context.Context, u *model.User) error {
+	return d.change(ctx, "store user", func(c *change) error {
+		args := []any{u.Name, u.Role, u.AllHosts, u.Disabled, pack(u.Groups), u.Password}
+		if u.ID != 0 {
+			err := c.exec(ctx, "UPDATE users SET name = ?, role = ?, all_hosts = ?, disabled = ?, groups = ?, password = ? WHERE id = ?", append(args, u.ID)...)
+			return taken(err, "user "+u.Name)
+		}
+		id, err := c.insert(ctx, "INSERT INTO users (name, role, all_hosts, disabled, groups, password, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+			append(args, u.CreatedAt)...)
+		u.ID = model.UserID(id)
+		return taken(err, "user "+u.Name)
+	})
+}
+
+// taken turns a refused duplicate into ErrInvalid.
+func taken(err error, what string) error {
+	var s *sqlite.Error
+	if errors.As(err, &s) && s.Code() == sqlitelib.SQLITE_CONSTRAINT_UNIQUE {
+		return fmt.Errorf("%s: %w; the name is taken", what, ErrInvalid)
+	}
+	return err
+}
+
+// DeleteUser deletes a user with sessions and tokens.
+func (d *DB) DeleteUser(ctx context.Context, id model.UserID) error {
+	return d.change(ctx, "delete user", func(c *change) error { return c.exec(ctx, "DELETE FROM users WHERE id = ?", id) })
+}
+
+// PutUserGroup stores a user group over the one with its name.
+func (d *DB) PutUserGroup(ctx context.Context, g model.UserGroup) error {
+	list := make([]packedGrant, len(g.Grants))
+	for i, grant := range g.Grants {
+		list[i] = packedGrant(grant)
+	}
+	return d.change(ctx, "store user group", func(c *change) error {
+		return c.exec(ctx, "INSERT INTO user_groups (name, grants) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET grants = excluded.grants", g.Name, pack(list))
+	})
+}
+
+// DeleteUserGroup deletes a user group.
+func (d *DB) DeleteUserGroup(ctx context.Context, name string) error {
+	return d.change(ctx, "delete user group", func(c *change) error { return c.exec(ctx, "DELETE FROM user_groups WHERE name = ?", name) })
+}
+
+// PutSession stores a session.
+func (d *DB) PutSession(ctx context.Context, s model.Session) error {
+	return d.change(ctx, "store session", func(c *change) error {
+		return c.exec(ctx, "INSERT OR REPLACE INTO sessions (hash, user_id, created_at, used_at, address, agent) VALUES (?, ?, ?, ?, ?, ?)",
+			s.Hash[:], s.User, s.CreatedAt, s.UsedAt, s.Address, s.Agent)
+	})
+}
+
+// DeleteSessions deletes sessions.
+func (d *DB) DeleteSessions(ctx context.Context, hashes [][32]byte) error {
+	return d.change(ctx, "delete sessions", func(c *change) error {
+		for i := range hashes {
+			if err := c.exec(ctx, "DELETE FROM sessions WHERE hash = ?", hashes[i][:]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// PutToken stores a new token and gives it its id.
+func (d *DB) PutToken(ctx context.Context, t *model.Token) error {
+	return d.change(ctx, "store token", func(c *change) error {
+		id, err := c.insert(ctx, "INSERT INTO tokens (user_id, name, hash, role, created_at, expires_at, used_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+			t.User, t.Name, t.Hash[:], t.Role, t.CreatedAt, t.ExpiresAt, t.UsedAt)
+		t.ID = uint64(id)
+		return err
+	})
+}
+
+// DeleteToken deletes a token.
+func (d *DB) DeleteToken(ctx context.Context, id uint64) error {
+	return d.change(ctx, "delete token", func(c *change) error { return c.exec(ctx, "DELETE FROM tokens WHERE id = ?", id) })
+}
+
+// TouchAccess stores when sessions and tokens were last used.
+func (d *DB) TouchAccess(ctx context.Context, sessions []model.Session, tokens []model.Token) error {
+	return d.change(ctx, "store last uses", func(c *change) error {
+		for i := range sessions {
+			if err := c.exec(ctx, "UPDATE sessions SET used_at = ? WHERE hash = ?", sessions[i].UsedAt, sessions[i].Hash[:]); err != nil {
+				return err
+			}
+		}
+		for i := range tokens {
+			if err := c.exec(ctx, "UPDATE tokens SET used_at = ? WHERE id = ?", tokens[i].UsedAt, tokens[i].ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// The bounds of the audit log: entries older or more than this are dropped.
+const (
+	auditAge   = 365 * 24 * 3600 * int64(1e9)
+	auditCount = 100_000
+	// auditPrune is every how many entries the bounds are kept.
+	auditPrune = 64
+)
+
+// RecordAudit stores an entry and from time to time drops those past the bounds: a year, 100,000 entries.
+func (d *DB) RecordAudit(ctx context.Context, e model.AuditEntry) error {
+	return d.change(ctx, "store audit entry", func(c *change) error {
+		id, err := c.insert(ctx, "INSERT INTO audit (at, actor, via, address, action, object, before, after) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			e.At, e.Actor, e.Via, e.Address, e.Action, e.Object, e.Before, e.After)
+		if err != nil || id%auditPrune != 0 {
+			return err
+		}
+		return c.exec(ctx, "DELETE FROM audit WHERE at < ? OR id <= ?", e.At-auditAge, id-auditCount)
+	})
+}
+
+// Audit lists entries, the newest first.
+func (d *DB) Audit(ctx context.Context, f model.AuditFilter) ([]model.AuditEntry, error) {
+	where, args := []string{"1"}, []any{}
+	add := func(condition string, values ...any) { where, args = append(where, condition), append(args, values...) }
+	if f.Actor != "" {
+		add("actor = ?", f.Actor)
+	}
+	if f.Search != "" {
+		add(`(action LIKE ? ESCAPE '\' OR object LIKE ? ESCAPE '\')`, likePattern(f.Search), likePattern(f.Search))
+	}
+	if f.From != 0 {
+		add("at >= ?", f.From)
+	}
+	if f.To != 0 {
+		add("at < ?", f.To)
+	}
+	if f.Before != 0 {
+		add("id < ?", f.Before)
+	}
+	rows, err := d.sql.QueryContext(ctx, "SELECT id, at, actor, via, address, action, object, before, after FROM audit WHERE "+
+		strings.Join(where, " AND ")+" ORDER BY id DESC LIMIT ?", append(args, limit(f.Limit))...)
+	if err != nil {
+		return nil, d.wrap("read the audit log", err)
+	}
+	var list []model.AuditEntry
+	err = each(rows, func(r *sql.Rows) error {
+		var e model.AuditEntry
+		err := r.Scan(&e.ID, &e.At, &e.Actor, &e.Via, &e.Address, &e.Action, &e.Object, &e.Before, &e.After)
+		list = append(list, e)
+		return err
+	})
+	return list, d.wrap("read the audit log", err)
+}
