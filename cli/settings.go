@@ -158,7 +158,8 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 	}
 	return server.Options{
 		Data: c.Data, HTTP: web, Token: token, Trapper: trapper, Autoregistration: c.Autoregistration, Relaxed: c.Storage.Durability == config.DurabilityRelaxed,
-		DiskSpaceBytes: c.Storage.DiskSpaceBytes, PageCacheBytes: c.Storage.PageCacheBytes, Version: Version, Logger: logger,
+		DiskSpaceBytes: c.Storage.DiskSpaceBytes, PageCacheBytes: c.Storage.PageCacheBytes,
+		MinuteShare: tierShare(c.Storage.MinuteShare), HourShare: tierShare(c.Storage.HourShare), Version: Version, Logger: logger,
 		Snapshots: server.SnapshotOptions{
 			Every: c.Storage.Snapshots.Every, Keep: c.Storage.Snapshots.Keep, Refuse: c.Storage.Snapshots.AtQuota == config.AtQuotaRefuse,
 		},
@@ -283,4 +284,12 @@ func spool(data string) string { return filepath.Join(data, "spool") }
 func emptyFolder(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	return errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0
+}
+
+// tierShare is a share of the disk space as the server takes it, where zero is the default.
+func tierShare(percent int) int {
+	if percent == 0 {
+		return -1
+	}
+	return percent
 }

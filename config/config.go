@@ -107,6 +107,8 @@ type Storage struct {
 	// PageCacheBytes bounds the memory for pages.
 	PageCacheBytes int64
 	Snapshots      Snapshots
+	// MinuteShare and HourShare are the parts of the disk space that summaries of minutes and hours may take, in percent; 0 for none of them.
+	MinuteShare, HourShare int
 }
 
 // AtQuota says what gives way at the quota while snapshots hold files.
@@ -176,7 +178,7 @@ func Default() *Config {
 		Data:    "./data",
 		HTTP:    HTTP{Listen: "127.0.0.1:8420"},
 		Trapper: Trapper{Listen: "127.0.0.1:10051"},
-		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}},
+		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}},
 		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, TLS: AgentTLS{Connect: "unencrypted"}},
 		Collect: Collect{DeniedNetworks: "169.254.0.0/16,fe80::/10,fd00:ec2::254"},
 		set:     map[string]position{},

@@ -30,6 +30,9 @@ storage:
     every: 1d
     keep: 3
     at_quota: refuse_values
+  tiers:
+    minute_share: 20%
+    hour_share: 0
 agent:
   server: monitor.example:10051
   host: $${literal}
@@ -56,7 +59,7 @@ func TestParse_full(t *testing.T) {
 		HTTP:             HTTP{Listen: "0.0.0.0:443", CertificateFile: "cert.pem", KeyFile: "/keys/key.pem", TokenFile: "token"},
 		Trapper:          Trapper{Listen: ":10051"},
 		Autoregistration: true,
-		Storage:          Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20, Snapshots: Snapshots{Every: 24 * time.Hour, Keep: 3, AtQuota: AtQuotaRefuse}},
+		Storage:          Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20, MinuteShare: 20, Snapshots: Snapshots{Every: 24 * time.Hour, Keep: 3, AtQuota: AtQuotaRefuse}},
 		Agent:            Agent{Server: "monitor.example:10051", Host: "${literal}", Interval: 500 * time.Millisecond, BufferBytes: 16 << 20, TLS: AgentTLS{Connect: "psk", PSKIdentity: "one", PSKFile: "one.psk"}},
 		Collect:          Collect{AllowedNetworks: "10.0.0.0/8", SSLFolder: "certs"},
 	}

@@ -63,6 +63,8 @@ var fields = []field{
 	setting("collect.allowed_networks", parseText, func(c *Config) *string { return &c.Collect.AllowedNetworks }, checkNetworks),
 	setting("collect.denied_networks", parseText, func(c *Config) *string { return &c.Collect.DeniedNetworks }, checkNetworks),
 	setting("collect.ssl_folder", parseText, func(c *Config) *string { return &c.Collect.SSLFolder }, anything),
+	setting("storage.tiers.minute_share", parsePercent, func(c *Config) *int { return &c.Storage.MinuteShare }, checkShare),
+	setting("storage.tiers.hour_share", parsePercent, func(c *Config) *int { return &c.Storage.HourShare }, checkShare),
 	setting("agent.server", parseText, func(c *Config) *string { return &c.Agent.Server }, checkAddress),
 	setting("agent.host", parseText, func(c *Config) *string { return &c.Agent.Host }, anything),
 	setting("agent.mongo.interface", parseText, func(c *Config) *string { return &c.Agent.MongoInterface }, anything),
@@ -112,6 +114,18 @@ func parseCount(text string) (int, error) {
 	return n, nil
 }
 
+// MaxTierShare is the most that a tier may take of the disk space, in percent.
+const MaxTierShare = 40
+
+// parsePercent reads a whole number of percent, with or without the sign.
+func parsePercent(text string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(text, "%")))
+	if err != nil {
+		return 0, fmt.Errorf("found %.60q; expected a whole number of percent, such as 15%%", text)
+	}
+	return n, nil
+}
+
 // MaxSnapshots bounds the snapshots that are kept.
 const MaxSnapshots = 1000
 
@@ -125,6 +139,13 @@ func checkKeep(n int) error {
 func checkEvery(d time.Duration) error {
 	if d != 0 && d < time.Minute {
 		return fmt.Errorf("found %s; expected 0 for none, or at least 1m", d)
+	}
+	return nil
+}
+
+func checkShare(n int) error {
+	if n < 0 || n > MaxTierShare {
+		return fmt.Errorf("found %d%%; expected 0%% (no such tier) to %d%%", n, MaxTierShare)
 	}
 	return nil
 }

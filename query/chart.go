@@ -16,7 +16,12 @@ const (
 	MaxChartPoints = 4000
 )
 
-const hour = int64(time.Hour)
+const (
+	hour   = int64(time.Hour)
+	minute = int64(time.Minute)
+	// minuteInterval is the longest interval of items for which minutes are read instead of values where both would do.
+	minuteInterval = 20 * time.Second
+)
 
 // ChartRequest says what to draw.
 type ChartRequest struct {
@@ -72,10 +77,13 @@ func (q *Querier) Chart(ctx context.Context, r ChartRequest) (*Chart, error) {
 	}
 	defer end()
 	c := q.newCharter(r)
-	if c.step >= hour {
+	switch {
+	case c.step >= hour:
 		err = c.trendsFirst(ctx)
-	} else {
-		err = c.historyFirst(ctx)
+	case c.step >= minute && q.HasMinutes():
+		err = c.minutesFirst(ctx)
+	default:
+		err = c.historyFirst(ctx, c.numeric())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the chart: %w", err)
@@ -129,23 +137,80 @@ func (c *charter) numeric() []model.ItemID {
 	return ids
 }
 
-// historyFirst reads history, then trends for the time before an item's first value there.
-func (c *charter) historyFirst(ctx context.Context) error {
-	ids := c.numeric()
+// historyFirst reads history, then summaries for the time before an item's first value there.
+func (c *charter) historyFirst(ctx context.Context, ids []model.ItemID) error {
+	if len(ids) == 0 {
+		return nil
+	}
 	if err := c.readHistory(ctx, ids, c.r.From); err != nil {
 		return err
 	}
-	var older []model.ItemID
-	for _, id := range ids {
-		if first := c.byItem[id].first; first == 0 || first > c.r.From+hour {
-			older = append(older, id)
+	return c.older(ctx, ids, true)
+}
+
+// older reads summaries for the time before what is known of an item: minutes, and then hours.
+func (c *charter) older(ctx context.Context, ids []model.ItemID, minutes bool) error {
+	to := min(c.r.To, c.querier.Now().UnixNano()-hour)
+	missing := func(slack int64) []model.ItemID {
+		var older []model.ItemID
+		for _, id := range ids {
+			if first := c.byItem[id].first; first == 0 || first > c.r.From+slack {
+				older = append(older, id)
+			}
+		}
+		return older
+	}
+	if older := missing(5 * minute); minutes && c.querier.HasMinutes() && len(older) > 0 && to-c.r.From >= minute {
+		if err := c.readMinutes(ctx, older, to); err != nil {
+			return err
 		}
 	}
-	to := min(c.r.To, c.querier.Now().UnixNano()-hour)
+	older := missing(hour)
 	if len(older) == 0 || to-c.r.From < hour {
 		return nil
 	}
 	return c.readTrends(ctx, older, to)
+}
+
+// minutesFirst reads summaries of minutes of items that have many values in each, then history behind the last of them, and hours before the
+// first.
+func (c *charter) minutesFirst(ctx context.Context) error {
+	var ids, slow []model.ItemID
+	for _, id := range c.numeric() {
+		if interval := c.byItem[id].series.Entry.Interval; interval > 0 && interval <= minuteInterval {
+			ids = append(ids, id)
+		} else {
+			slow = append(slow, id)
+		}
+	}
+	if err := c.historyFirst(ctx, slow); err != nil || len(ids) == 0 {
+		return err
+	}
+	now := c.querier.Now().UnixNano()
+	if err := c.readMinutes(ctx, ids, min(c.r.To, now-mod(now, minute))); err != nil {
+		return err
+	}
+	if err := c.historyBehind(ctx, ids); err != nil {
+		return err
+	}
+	return c.older(ctx, ids, false)
+}
+
+// readMinutes reads the minutes that start before a time.
+func (c *charter) readMinutes(ctx context.Context, ids []model.ItemID, to int64) error {
+	from := c.r.From - mod(c.r.From, minute)
+	err := c.querier.Minutes(ctx, ids, model.TimeRange{From: from, To: to}, func(columns *storage.TrendColumns) error {
+		if p := c.byItem[columns.Item]; p != nil && columns.Type.Numeric() {
+			p.takeTrends(columns, minute)
+		}
+		return nil
+	})
+	for _, id := range ids { // what comes next begins where the minutes do
+		if p := c.byItem[id]; p.minutesFrom != 0 && (p.first == 0 || p.minutesFrom < p.first) {
+			p.first = p.minutesFrom
+		}
+	}
+	return err
 }
 
 // trendsFirst reads trends, then history behind the last hour that has one.
@@ -156,6 +221,11 @@ func (c *charter) trendsFirst(ctx context.Context) error {
 	if err := c.readTrends(ctx, ids, min(c.r.To, now-mod(now, hour))); err != nil {
 		return err
 	}
+	return c.historyBehind(ctx, ids)
+}
+
+// historyBehind reads the history from where an item's summaries end.
+func (c *charter) historyBehind(ctx context.Context, ids []model.ItemID) error {
 	groups := make(map[int64][]model.ItemID)
 	for _, id := range ids {
 		from := max(c.r.From, c.byItem[id].trendsEnd)
@@ -189,7 +259,7 @@ func (c *charter) readTrends(ctx context.Context, ids []model.ItemID, to int64) 
 	from := c.r.From - mod(c.r.From, hour)
 	return c.querier.Trends(ctx, ids, model.TimeRange{From: from, To: to}, func(columns *storage.TrendColumns) error {
 		if p := c.byItem[columns.Item]; p != nil && columns.Type.Numeric() {
-			p.takeTrends(columns)
+			p.takeTrends(columns, hour)
 		}
 		return nil
 	})
@@ -207,8 +277,10 @@ type plot struct {
 
 	// first is the time of the first value in the history; zero for none.
 	first int64
-	// trendsEnd is where the last trend ends.
-	trendsEnd int64
+	// trendsEnd is where the last trend ends, minutesFrom where the first minute starts; zero for none.
+	trendsEnd, minutesFrom int64
+	// summed means that there were summaries.
+	summed bool
 
 	at     []int64
 	values []float64
@@ -319,23 +391,28 @@ func (p *plot) put(at int64, sum, weight, low, high float64) {
 	s.min, s.max = min(s.min, low), max(s.max, high)
 }
 
-// takeTrends adds hours that end before the first value of the history.
-func (p *plot) takeTrends(c *storage.TrendColumns) {
+// takeTrends adds hours, or minutes, that end before the first value of the history.
+func (p *plot) takeTrends(c *storage.TrendColumns, span int64) {
 	for i := range c.Trends {
 		t := &c.Trends[i]
-		if t.Count == 0 || p.first != 0 && t.At+hour > p.first {
+		if t.Count == 0 || p.first != 0 && t.At+span > p.first {
 			continue
 		}
 		p.gather()
-		seconds := 3600.0
-		if interval := p.series.Entry.Interval; interval > 0 && (!p.series.Trends || p.trendsEnd != t.At) {
-			// The first hour of a counter's life may be a short one.
+		seconds := float64(span) / 1e9
+		if interval := p.series.Entry.Interval; interval > 0 && (!p.summed || p.trendsEnd != t.At) {
+			// The first one of a counter's life may be a short one.
 			seconds = min(seconds, float64(t.Count)*interval.Seconds())
 		}
-		p.series.Trends, p.trendsEnd = true, max(p.trendsEnd, t.At+hour)
+		p.summed, p.trendsEnd = true, max(p.trendsEnd, t.At+span)
+		if span == hour {
+			p.series.Trends = true
+		} else if p.minutesFrom == 0 {
+			p.minutesFrom = t.At
+		}
 		at := t.At
-		if p.step < hour {
-			at += hour / 2
+		if p.step < span {
+			at += span / 2
 		}
 		at = max(at, p.r.From)
 		if p.series.Rate {
@@ -362,6 +439,9 @@ func (p *plot) finish() ChartSeries {
 	limit := max(p.gapLimit(), 3*p.step/2)
 	if s.Trends {
 		limit = max(limit, 5*hour/2)
+	}
+	if p.minutesFrom != 0 {
+		limit = max(limit, 5*minute/2)
 	}
 	last := int64(math.MinInt64)
 	for i := range p.steps {

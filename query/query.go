@@ -163,13 +163,34 @@ func (q *Querier) Read(ctx context.Context, items []model.ItemID, r model.TimeRa
 
 // Trends streams hourly trends of items, as Read does values.
 func (q *Querier) Trends(ctx context.Context, items []model.ItemID, r model.TimeRange, fn func(*storage.TrendColumns) error) error {
+	return q.summaries(ctx, items, r, q.reader.Trends, fn)
+}
+
+// Minutes streams summaries of one minute, nothing if the engine keeps none.
+func (q *Querier) Minutes(ctx context.Context, items []model.ItemID, r model.TimeRange, fn func(*storage.TrendColumns) error) error {
+	s, ok := q.reader.(storage.Summarizer)
+	if !ok {
+		return nil
+	}
+	return q.summaries(ctx, items, r, s.Minutes, fn)
+}
+
+// HasMinutes reports whether the engine keeps summaries of minutes.
+func (q *Querier) HasMinutes() bool {
+	_, ok := q.reader.(storage.Summarizer)
+	return ok
+}
+
+type summaryReader func(context.Context, storage.Query, func(*storage.TrendColumns) error) error
+
+func (q *Querier) summaries(ctx context.Context, items []model.ItemID, r model.TimeRange, read summaryReader, fn func(*storage.TrendColumns) error) error {
 	if len(items) > q.options.MaxItems {
 		return q.fail(&LimitError{"the query touches more items than allowed; narrow the matchers", int64(q.options.MaxItems)})
 	}
 	if len(items) == 0 || r.From >= r.To {
 		return nil
 	}
-	return q.fail(q.reader.Trends(ctx, storage.Query{Items: items, Range: r, MaxBytes: q.options.MaxBytes}, func(c *storage.TrendColumns) error {
+	return q.fail(read(ctx, storage.Query{Items: items, Range: r, MaxBytes: q.options.MaxBytes}, func(c *storage.TrendColumns) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

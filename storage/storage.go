@@ -69,6 +69,13 @@ type Definer interface {
 	Define(ctx context.Context, defs []ItemDefinition) error
 }
 
+// Summarizer is an engine with a tier between values and hours.
+type Summarizer interface {
+	// Minutes streams summaries of one minute as Trends does those of hours. It reaches back as far as the engine keeps them, which is longer
+	// than the values, and up to now. The sum of a minute of floats may differ in its last bits from that of its values added in order of time.
+	Minutes(ctx context.Context, q Query, fn func(*TrendColumns) error) error
+}
+
 // Trendkeeper is an engine without tiers: the trends cache gives it finished hours.
 type Trendkeeper interface {
 	AppendTrends(ctx context.Context, columns []TrendColumns) error

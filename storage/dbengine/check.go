@@ -222,6 +222,10 @@ func checkPage(d *extent.Directory, slot int) error {
 		_, err := decodeRows(&p)
 		return err
 	}
+	if p.Kind == extent.Minute {
+		_, err := decodeMinutes(nil, &p)
+		return err
+	}
 	var v decoded
 	if err := v.decode(&p); err != nil {
 		return err

@@ -285,6 +285,10 @@ func crashRun(t *testing.T, seed uint64) (clones int, err error) {
 			if db, err = Open(context.Background(), fsys, "/engine", tinyOptions()); err != nil {
 				return clones, err
 			}
+		case 2:
+			if err := db.buildTiers(context.Background()); err != nil {
+				return clones, err
+			}
 		}
 		mu.Lock()
 		err := failed

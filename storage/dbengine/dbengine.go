@@ -25,6 +25,7 @@ import (
 	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/storage"
+	"tidemark/storage/dbengine/header"
 	"tidemark/storage/dbengine/pagecache"
 	"tidemark/storage/dbengine/translog"
 )
@@ -80,6 +81,12 @@ type Options struct {
 	// Snapshots, if not nil, keeps snapshots by links to the engine's files; what only they hold counts for the quota.
 	Snapshots SnapshotStore
 
+	// MinuteShare and HourShare are the parts of the disk space that the summaries of minutes and of hours may take, in percent; zero means
+	// 15 and 5, a negative number that there is no such tier. What a tier does not take is there for the values.
+	MinuteShare, HourShare int
+
+	// tierShares are made from these.
+	tierShares tierShares
 	// limits are made from DiskSpaceBytes; tests set smaller ones.
 	limits *limits
 }
@@ -94,6 +101,7 @@ type limits struct {
 	pageBytes     int // or at so many bytes of text
 	dirtyBytes    int64
 	dirtyAge      time.Duration
+	tierTick      time.Duration // how often closed pairs are looked for that have no tiers yet; zero for never
 	idleAge       time.Duration // a series whose values are all in closed pairs stays in memory for so long
 	tick          time.Duration // how often the flusher looks, and a full disk is tried again
 }
@@ -109,6 +117,7 @@ func limitsFor(quota int64) *limits {
 		pageBytes:     4096,
 		dirtyBytes:    4 << 20,
 		dirtyAge:      time.Minute,
+		tierTick:      5 * time.Second,
 		idleAge:       10 * time.Minute,
 		tick:          time.Second,
 	}
@@ -148,6 +157,9 @@ func (o *Options) setDefaults() error {
 		}
 		o.limits = limitsFor(o.DiskSpaceBytes)
 	}
+	if err := o.setShares(); err != nil {
+		return err
+	}
 	if o.GroupDelay < 0 || o.GroupDelay > MaxGroupDelay {
 		return fmt.Errorf("group delay: %v, expected at most %v", o.GroupDelay, MaxGroupDelay)
 	}
@@ -158,6 +170,24 @@ func (o *Options) setDefaults() error {
 		if c.History < 0 || c.Trends < 0 {
 			return fmt.Errorf("retention class %d: history %v, trends %v, expected none below zero", i, c.History, c.Trends)
 		}
+	}
+	return nil
+}
+
+// maxTierShares is the most that both tiers may take together, in percent.
+const maxTierShares = 80
+
+func (o *Options) setShares() error {
+	for tier, share := range map[header.Tier][2]int{header.Minute: {o.MinuteShare, 15}, header.Hour: {o.HourShare, 5}} {
+		if share[0] > maxTierShares {
+			return fmt.Errorf("share of the %v tier: %d %%, expected at most %d", tier, share[0], maxTierShares)
+		}
+		if o.tierShares[tier] = max(share[0], 0); share[0] == 0 {
+			o.tierShares[tier] = share[1]
+		}
+	}
+	if sum := o.tierShares[header.Minute] + o.tierShares[header.Hour]; sum > maxTierShares {
+		return fmt.Errorf("shares of the tiers: %d %% together, expected at most %d", sum, maxTierShares)
 	}
 	return nil
 }
@@ -208,11 +238,12 @@ type DB struct {
 }
 
 var (
-	_ storage.Engine   = (*DB)(nil)
-	_ storage.Definer  = (*DB)(nil)
-	_ storage.Replayer = (*DB)(nil)
-	_ storage.Marker   = (*DB)(nil)
-	_ storage.Statter  = (*DB)(nil)
+	_ storage.Engine     = (*DB)(nil)
+	_ storage.Definer    = (*DB)(nil)
+	_ storage.Replayer   = (*DB)(nil)
+	_ storage.Marker     = (*DB)(nil)
+	_ storage.Statter    = (*DB)(nil)
+	_ storage.Summarizer = (*DB)(nil)
 )
 
 // Open opens the engine in dir, which it creates if need be, and recovers what the log holds. Damaged files are moved to
@@ -240,6 +271,9 @@ func Open(ctx context.Context, fsys vfs.FS, dir string, o Options) (*DB, error) 
 		return nil, errors.Join(fmt.Errorf("open engine in %s: %w", dir, err), db.pairs.close(), lock.Close())
 	}
 	db.loops.Go(db.runFlusher)
+	if o.limits.tierTick > 0 {
+		db.loops.Go(db.runTiers)
+	}
 	return db, nil
 }
 

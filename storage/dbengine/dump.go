@@ -120,6 +120,8 @@ func kindName(kind uint8) string {
 		return "late values"
 	case extent.Hourly:
 		return "hourly rows"
+	case extent.Minute:
+		return "minute rows"
 	case kindSeals:
 		return "seals"
 	}

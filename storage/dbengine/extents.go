@@ -153,7 +153,7 @@ func (p *pair) note(e *journal.Extent) {
 	for i := range e.Pages {
 		q := &e.Pages[i]
 		p.pageCount++
-		if q.Kind == extent.Hourly {
+		if q.Kind == extent.Hourly || q.Kind == extent.Minute {
 			p.newestHour = max(p.newestHour, q.To)
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tidemark/internal/vfs"
@@ -118,7 +119,7 @@ type Summary struct {
 // Information is what Info says of a folder.
 type Information struct {
 	Summary
-	// Instances are the tiers: "history" are the values, "hourly" the summaries. Tiers share files, so their bytes are those of
+	// Instances are the tiers: "history" are the values, "minute" and "hourly" the summaries. Hours stand beside the values, so their bytes are those of
 	// their pages' columns.
 	Instances map[string]Summary `json:"instances"`
 	// LogBytes are the log's files, LogSamples the values that are only in the log.
@@ -137,7 +138,7 @@ func Info(fsys vfs.FS, dir string) (*Information, error) {
 	}
 	c := counting{
 		sealed: map[model.ItemID]model.LSN{},
-		tiers:  map[string]*tally{"history": newTally(), "hourly": newTally()}, all: newTally(),
+		tiers:  map[string]*tally{"history": newTally(), "minute": newTally(), "hourly": newTally()}, all: newTally(),
 	}
 	info := &Information{}
 	for _, id := range f.ids {
@@ -146,9 +147,13 @@ func Info(fsys vfs.FS, dir string) (*Information, error) {
 			return nil, fmt.Errorf("%s: %w", id.Name(), err)
 		}
 		info.Extents += len(extents)
+		h, err := datafile.ReadHeader(fsys, dir, id)
+		again := err == nil && h.Tier == header.Hour && slices.ContainsFunc(f.ids, func(o datafile.ID) bool { return o.Number == h.Source })
 		for i := range extents {
 			info.Pages += len(extents[i].Pages)
-			c.extent(&extents[i])
+			if !again { // else the same hours stand beside the values that they were made of
+				c.extent(&extents[i])
+			}
 		}
 		c.endPair()
 	}
@@ -216,9 +221,12 @@ func (c *counting) extent(e *journal.Extent) {
 		p := &e.Pages[i]
 		c.sealed[p.Item] = max(c.sealed[p.Item], p.LSN)
 		tier := c.tiers["history"]
-		if p.Kind == extent.Hourly {
+		switch p.Kind {
+		case extent.Hourly:
 			tier = c.tiers["hourly"]
-		} else {
+		case extent.Minute:
+			tier = c.tiers["minute"]
+		default:
 			c.all.add(p.Item, p.From, p.To, uint64(p.Count))
 		}
 		tier.add(p.Item, p.From, p.To, uint64(p.Count))

@@ -94,26 +94,68 @@ func (db *DB) setIndex(p *pair, parts *journal.Parts, image []byte) {
 func (db *DB) publish(p *pair) {
 	s := &p.index.Load().parts.Footer().Summary
 	e := indexedPair{pair: p, values: s.ValueTimes, rows: s.RowTimes, first: s.FirstItem, last: s.LastItem}
+	if p.tier != header.Raw {
+		e.values = journal.NoBounds
+	}
+	raw := map[uint32]bool{}
+	if p.tier == header.Hour {
+		for _, other := range db.pairs.all() {
+			raw[other.id.Number] = other.tier == header.Raw
+		}
+	}
 	for i := range db.shards {
 		sh := &db.shards[i]
 		sh.mu.Lock()
-		at := len(sh.indexed)
-		for at > 0 && p.id.Less(sh.indexed[at-1].pair.id) {
-			at--
-		}
-		sh.indexed = slices.Insert(slices.Clip(sh.indexed), at, e) // a new slice: readers may hold the old one
-		for s := range sh.all() {
-			s.forget(p)
+		switch {
+		case p.tier == header.Minute:
+			sh.minutes = insertPair(sh.minutes, e)
+		case p.tier == header.Hour && raw[p.source]:
+			sh.hours = insertPair(sh.hours, e)
+		default:
+			sh.indexed = insertPair(sh.indexed, e)
+			for s := range sh.all() {
+				s.forget(p)
+			}
 		}
 		sh.mu.Unlock()
+	}
+}
+
+// insertPair returns a list with another pair, in a new slice: readers may hold the old one.
+func insertPair(list []indexedPair, e indexedPair) []indexedPair {
+	at := len(list)
+	for at > 0 && e.pair.order() < list[at-1].pair.order() {
+		at--
+	}
+	return slices.Insert(slices.Clip(list), at, e)
+}
+
+// order is the number by which pairs are ordered in time: that of the pair with the values.
+func (p *pair) order() uint32 {
+	if p.tier != header.Raw {
+		return p.source
+	}
+	return p.id.Number
+}
+
+// promote lets the hours of a pair that is deleted be found in the tier.
+func (sh *shard) promote(p *pair) {
+	for _, e := range sh.hours {
+		if e.pair.source == p.id.Number {
+			sh.hours = slices.DeleteFunc(slices.Clone(sh.hours), func(o indexedPair) bool { return o.pair == e.pair })
+			sh.indexed = insertPair(sh.indexed, e)
+			return
+		}
 	}
 }
 
 // withdraw is the opposite of publish, for a pair that is deleted.
 func (sh *shard) withdraw(p *pair) {
 	has := func(e indexedPair) bool { return e.pair == p }
-	if slices.ContainsFunc(sh.indexed, has) {
-		sh.indexed = slices.DeleteFunc(slices.Clone(sh.indexed), has)
+	for _, list := range []*[]indexedPair{&sh.indexed, &sh.minutes, &sh.hours} {
+		if slices.ContainsFunc(*list, has) {
+			*list = slices.DeleteFunc(slices.Clone(*list), has)
+		}
 	}
 }
 
@@ -425,7 +467,7 @@ func (db *DB) learn(s *series) {
 func sortRefs(refs []pageRef) {
 	slices.SortStableFunc(refs, func(a, b pageRef) int {
 		switch {
-		case a.pair != b.pair && a.pair.id.Less(b.pair.id):
+		case a.pair != b.pair && a.pair.order() < b.pair.order():
 			return -1
 		case a.pair != b.pair:
 			return 1

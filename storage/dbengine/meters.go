@@ -16,6 +16,7 @@ type meters struct {
 	plainBytes                                *metrics.Counter
 	damagedPages, damagedRecords, quarantined *metrics.Counter
 	writeErrors, pairsDeleted                 *metrics.Counter
+	tierPairs, tierBytes                      *metrics.Counter
 	logSync                                   *metrics.Histogram
 }
 
@@ -58,6 +59,7 @@ func newMeters(db *DB) *meters {
 		damagedPages: counter("damaged_pages_total"), damagedRecords: counter("damaged_records_total"),
 		quarantined: counter("quarantined_files_total"),
 		writeErrors: counter("write_errors_total"), pairsDeleted: counter("deleted_pairs_total"),
+		tierPairs: counter("tier_pairs_written_total"), tierBytes: counter("tier_written_bytes_total"),
 		logSync: set.GetOrCreateHistogram("tidemark_dbengine_log_sync_duration_seconds"),
 	}
 }

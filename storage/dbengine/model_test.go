@@ -64,6 +64,13 @@ func modelRun(t *testing.T, seed uint64, rounds int) error {
 				return err
 			}
 			db = openTest(t, fsys, o)
+		case 2:
+			db.flushing.Lock()
+			db.closePair()
+			db.flushing.Unlock()
+			if err := db.buildTiers(context.Background()); err != nil {
+				return err
+			}
 		}
 		q := randomQuery(r, clock)
 		got, want := storagetest.Collect(t, db, q), storagetest.Collect(t, reference, q)
@@ -73,6 +80,9 @@ func modelRun(t *testing.T, seed uint64, rounds int) error {
 		}
 		if round%5 == 4 {
 			if err := compareTrends(db, reference); err != nil {
+				return fmt.Errorf("round %d: %w", round, err)
+			}
+			if err := compareMinutes(db, reference, crashItems...); err != nil {
 				return fmt.Errorf("round %d: %w", round, err)
 			}
 			if a, b := db.Stats(), reference.Stats(); a.Values != b.Values {

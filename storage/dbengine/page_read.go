@@ -35,7 +35,10 @@ type decoded struct {
 }
 
 // readPage returns a page's bytes, from the cache or the disk. They must not be changed.
-func (db *DB) readPage(ref *pageRef) (extent.Page, error) {
+func (db *DB) readPage(ref *pageRef) (extent.Page, error) { return db.fetchPage(ref, true) }
+
+// fetchPage is readPage for pages that may be in passing: those are not kept in the cache.
+func (db *DB) fetchPage(ref *pageRef, keep bool) (extent.Page, error) {
 	p, offset := ref.pair, ref.offset()
 	key := pagecache.Key{File: p.key, Offset: offset, Slot: int32(ref.slot)}
 	if v, ok := db.cache.Get(key); ok {
@@ -75,7 +78,9 @@ func (db *DB) readPage(ref *pageRef) (extent.Page, error) {
 	if err != nil {
 		return extent.Page{}, ref.locate(err)
 	}
-	db.cache.Put(key, q, len(b)+pageCharge)
+	if keep {
+		db.cache.Put(key, q, len(b)+pageCharge)
+	}
 	return q, nil
 }
 

@@ -21,6 +21,9 @@ const generation = 1
 // pair is a datafile with its journalfile.
 type pair struct {
 	id datafile.ID
+	// tier is what the pair holds; pairs of a tier sum up the one whose number is source.
+	tier   header.Tier
+	source uint32
 	// key names the pair in the page cache.
 	key uint64
 	// file is open while the pair grows. After that it belongs to files, as do users: how many read it now.
@@ -79,6 +82,8 @@ type pairs struct {
 	open *pair
 	// damaged means that there are indexes which are only in memory.
 	damaged atomic.Bool
+	// builtTo are the numbers of the last pairs that the tiers sum up.
+	builtTo [header.TierCount]uint32
 	nextKey uint64
 	next    uint32
 }
@@ -91,6 +96,9 @@ func (ps *pairs) add(p *pair) {
 	p.key = ps.nextKey
 	ps.list = append(ps.list, p)
 	ps.next = max(ps.next, p.id.Number)
+	if p.tier != header.Raw {
+		ps.builtTo[p.tier] = max(ps.builtTo[p.tier], p.source)
+	}
 }
 
 // setOpen says which pair grows. Only who holds db.flushing calls it, and may read open without the lock.
@@ -261,9 +269,9 @@ func (db *DB) replaceFile(name string, b []byte) error {
 func (db *DB) deleteOldest() bool {
 	db.pairs.mu.Lock()
 	var p *pair
-	if len(db.pairs.list) > 0 && db.pairs.list[0] != db.pairs.open {
-		p = db.pairs.list[0]
-		db.pairs.list = db.pairs.list[1:]
+	if i := db.pairs.oldest(); i >= 0 {
+		p = db.pairs.list[i]
+		db.pairs.list = slices.Delete(slices.Clone(db.pairs.list), i, i+1)
 	}
 	db.pairs.mu.Unlock()
 	if p == nil {
@@ -272,6 +280,18 @@ func (db *DB) deleteOldest() bool {
 	db.o.Logger.Info("delete the oldest pair to make room", "file", p.id.Name())
 	db.deletePair(p)
 	return true
+}
+
+// oldest returns the place of the pair that goes first when room is needed: the oldest that holds values, then those of the tiers, minutes first;
+// -1 if there is only the one that grows. mu is held.
+func (ps *pairs) oldest() int {
+	found := -1
+	for i, p := range ps.list {
+		if p != ps.open && (found < 0 || p.tier < ps.list[found].tier) {
+			found = i
+		}
+	}
+	return found
 }
 
 // deletePair removes a pair, which is no longer in the list, from memory and disk.
@@ -286,6 +306,9 @@ func (db *DB) deletePair(p *pair) {
 		sh := &db.shards[i]
 		sh.mu.Lock()
 		sh.withdraw(p)
+		if p.tier == header.Raw {
+			sh.promote(p)
+		}
 		if x == nil { // else no series has references to it
 			for s := range sh.all() {
 				s.forget(p)

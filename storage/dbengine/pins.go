@@ -81,8 +81,6 @@ func (db *DB) PinSnapshot(name string, sizeBytes int64) error {
 func (db *DB) oldestIsPinned() bool {
 	db.pairs.mu.Lock()
 	defer db.pairs.mu.Unlock()
-	if len(db.pairs.list) == 0 || db.pairs.list[0] == db.pairs.open {
-		return true
-	}
-	return db.o.Snapshots.Holds(db.pairs.list[0].id.Name())
+	i := db.pairs.oldest()
+	return i < 0 || db.o.Snapshots.Holds(db.pairs.list[i].id.Name())
 }

@@ -243,9 +243,11 @@ type reading struct {
 	r      model.TimeRange
 	budget int64
 	fn     func(*model.Columns) error
-	view   view
-	page   decoded
-	out    model.Columns
+	// passing means that pages are read once and not kept in the cache.
+	passing bool
+	view    view
+	page    decoded
+	out     model.Columns
 	// given is what fn gets of a page that needs no merging.
 	given model.Columns
 }
@@ -260,7 +262,7 @@ func (r *reading) free() {
 	clear(r.view.base[:cap(r.view.base)])
 	clear(r.view.late[:cap(r.view.late)])
 	clear(r.view.recent[:cap(r.view.recent)])
-	r.db, r.ctx, r.fn, r.given = nil, nil, nil, model.Columns{}
+	r.db, r.ctx, r.fn, r.given, r.passing = nil, nil, nil, model.Columns{}, false
 	if cap(r.view.base) <= 1024 && cap(r.page.arena)+cap(r.out.Arena) <= keptArena {
 		readings.Put(r)
 	}
@@ -340,7 +342,7 @@ func (r *reading) load(p *piece) (bool, error) {
 // loadPage puts the values of a page on disk that lie in the range into r.page, and reports whether there are any. Times
 // that are one step apart, as most are, are not decoded but counted.
 func (r *reading) loadPage(ref *pageRef) (bool, error) {
-	p, err := r.db.readPage(ref)
+	p, err := r.db.fetchPage(ref, !r.passing)
 	if err != nil {
 		return false, err
 	}

@@ -31,6 +31,12 @@ func (db *DB) loadPairs(ctx context.Context, names []string) (model.LSN, error) 
 	}
 	sortIDs(ids)
 	lsn := model.LSN(0)
+	newest := -1 // of those with values
+	for i, id := range ids {
+		if h, err := datafile.ReadHeader(db.fs, db.dir, id); err != nil || h.Tier == header.Raw {
+			newest = i
+		}
+	}
 	for i, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return 0, err
@@ -39,10 +45,10 @@ func (db *DB) loadPairs(ctx context.Context, names []string) (model.LSN, error) 
 			db.quarantine(id.JournalName(), fmt.Errorf("its datafile %s is missing", id.Name()))
 			continue
 		}
-		if i == len(ids)-1 && !has[id.JournalName()] && db.dropUnborn(id) {
+		if i == newest && !has[id.JournalName()] && db.dropUnborn(id) {
 			continue
 		}
-		p, err := db.loadPair(id, has[id.JournalName()], i == len(ids)-1)
+		p, err := db.loadPair(id, has[id.JournalName()], i == newest)
 		if errors.Is(err, header.ErrHeader) {
 			db.quarantine(id.Name(), err)
 			if has[id.JournalName()] {
@@ -130,6 +136,12 @@ func (db *DB) loadPair(id datafile.ID, hasJournal, newest bool) (*pair, error) {
 	}
 	p := &pair{id: id, file: file, files: &db.files, users: 1, gone: db.pairGone, oldest: minTime, newestValue: minTime, newestHour: minTime}
 	p.charged = roundUp(size)
+	h, err := datafile.ReadHeader(db.fs, db.dir, id)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	p.tier, p.source = h.Tier, h.Source
+	newest = newest && p.tier == header.Raw
 	if hasJournal {
 		indexed, err := db.loadIndex(p, size)
 		if err != nil {

@@ -160,7 +160,10 @@ func (r *repairing) copyIntact(id datafile.ID, name string) ([]journal.Extent, e
 		return nil, err
 	}
 	defer out.Close()
-	h := header.Header{Magic: header.Datafile, Generation: id.Generation, Number: id.Number}
+	h, err := datafile.ReadHeader(r.fs, r.dir, id)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := out.WriteAt(h.Append(nil), 0); err != nil {
 		return nil, err
 	}

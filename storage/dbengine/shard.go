@@ -21,6 +21,8 @@ type shard struct {
 	runs map[uint64]*run
 	// indexed are the closed pairs that have an index, oldest first. What a slice holds never changes.
 	indexed []indexedPair
+	// minutes are the pairs of that tier, hours those whose pair with the values is still there, in the same way.
+	minutes, hours []indexedPair
 	// dirty are the detached pages of its series, oldest first.
 	dirty []*sealed
 	probe probe

@@ -132,6 +132,21 @@ func CheckHeader(f io.ReaderAt, magic header.Magic, id ID) error {
 	return nil
 }
 
+// ReadHeader returns the header of a datafile.
+func ReadHeader(fsys vfs.FS, dir string, id ID) (header.Header, error) {
+	f, err := fsys.Open(filepath.Join(dir, id.Name()))
+	if err != nil {
+		return header.Header{}, err
+	}
+	defer f.Close()
+	b := make([]byte, header.Bytes)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return header.Header{}, err
+	}
+	return header.Decode(b[:n], header.Datafile)
+}
+
 // ReadAt reads len(p) bytes at offset; fewer are an error.
 func (f *File) ReadAt(p []byte, offset int64) error {
 	n, err := f.f.ReadAt(p, offset)

@@ -60,6 +60,35 @@ type Header struct {
 	Compatible, Incompatible uint32
 	Generation, Number       uint32
 	LSN                      model.LSN
+	// Tier says what the pair of a datafile holds, and Source, for tiers, which pair's number it sums up.
+	Tier   Tier
+	Source uint32
+}
+
+// Tier says what a pair holds. The numbers are stored.
+type Tier uint8
+
+// The tiers.
+const (
+	Raw    Tier = 0 // values, and their hours as they were when the values were sealed
+	Minute Tier = 1 // summaries of one minute each, of the values of another pair
+	Hour   Tier = 2 // the hours of another pair
+
+	// TierCount is how many there are.
+	TierCount = 3
+)
+
+// String names the tier.
+func (t Tier) String() string {
+	switch t {
+	case Raw:
+		return "values"
+	case Minute:
+		return "minute"
+	case Hour:
+		return "hour"
+	}
+	return fmt.Sprintf("tier %d", uint8(t))
 }
 
 // ErrNewer means that a newer program wrote the file; it must not be touched.
@@ -81,7 +110,9 @@ func (h *Header) Append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, h.Generation)
 	dst = binary.LittleEndian.AppendUint32(dst, h.Number)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(h.LSN))
-	dst = append(dst, make([]byte, 28)...)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(h.Tier))
+	dst = binary.LittleEndian.AppendUint32(dst, h.Source)
+	dst = append(dst, make([]byte, 20)...)
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
 
@@ -109,6 +140,7 @@ func Decode(b []byte, want Magic) (Header, error) {
 	h.Generation = binary.LittleEndian.Uint32(b[16:])
 	h.Number = binary.LittleEndian.Uint32(b[20:])
 	h.LSN = model.LSN(binary.LittleEndian.Uint64(b[24:]))
+	h.Tier, h.Source = Tier(b[32]), binary.LittleEndian.Uint32(b[36:])
 	if known := want.known(); h.Incompatible&^known != 0 {
 		return h, fmt.Errorf("%w: it uses feature bits %#x, and this program knows %#x", ErrNewer, h.Incompatible, known)
 	}

@@ -13,8 +13,8 @@ type UintFold struct {
 	SumHigh, SumLow uint64
 }
 
-// add adds count times x.
-func (f *UintFold) add(x uint64, count int) {
+// Add adds count times x.
+func (f *UintFold) Add(x uint64, count int) {
 	if f.Count == 0 {
 		f.First, f.Min, f.Max = x, x, x
 	}
@@ -81,7 +81,7 @@ func FoldUints(b []byte, n, from, to int) (UintFold, error) {
 		f.addAll(v)
 		return f, nil
 	}
-	eachRun(v, lengths, from, to, f.add)
+	eachRun(v, lengths, from, to, f.Add)
 	return f, nil
 }
 

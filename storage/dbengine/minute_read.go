@@ -1,0 +1,285 @@
+package dbengine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"tidemark/model"
+	"tidemark/storage"
+	"tidemark/storage/dbengine/extent"
+)
+
+// Minutes streams summaries of one minute: what closed pairs say that were summed up, and the sums of the values that are in no such
+// pair yet. See storage.Summarizer.
+func (db *DB) Minutes(ctx context.Context, q storage.Query, fn func(*storage.TrendColumns) error) error {
+	for _, id := range q.Items {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		rows, err := db.minutesOf(ctx, id, q)
+		if err != nil {
+			return err
+		}
+		if q.Newest > 0 && len(rows) > q.Newest {
+			rows = rows[len(rows)-q.Newest:]
+		}
+		for len(rows) > 0 {
+			n := 1
+			for n < len(rows) && n < columnValues && rows[n].valueType == rows[0].valueType {
+				n++
+			}
+			c := storage.TrendColumns{Item: id, Type: rows[0].valueType, Trends: make([]model.Trend, n)}
+			for i := range n {
+				c.Trends[i] = rows[i].Trend
+			}
+			rows = rows[n:]
+			if err := fn(&c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// minutesOf returns the rows of an item that start in the query's range, in order of time.
+func (db *DB) minutesOf(ctx context.Context, id model.ItemID, q storage.Query) ([]minuteRow, error) {
+	budget := q.MaxBytes
+	if budget <= 0 {
+		budget = defaultReadBytes
+	}
+	// The hour before has the value from which the first increase counts.
+	lead := model.TimeRange{From: q.Range.From, To: q.Range.To}
+	if lead.From > math.MinInt64+2*storage.Hour {
+		lead.From = minuteOf(lead.From) - storage.Hour
+	}
+	if lead.To < math.MaxInt64-minute { // the values of the last minute that starts in the range
+		lead.To = minuteOf(lead.To-1) + minute
+	}
+	rows, err := db.partialMinutes(ctx, id, lead, budget)
+	if err != nil {
+		return nil, err
+	}
+	if rows, err = db.mergeMinutes(ctx, id, rows); err != nil {
+		return nil, err
+	}
+	kept := rows[:0]
+	var last minuteRow
+	for _, row := range rows {
+		if row.Count == 0 {
+			continue
+		}
+		own := row
+		inside := q.Range.Contains(row.At)
+		switch {
+		case last.Count > 0 && last.valueType == row.valueType:
+			row.Increase += increase(row.valueType, last.Last, row.First)
+		case last.Count == 0 && inside:
+			bits, found, err := db.before(ctx, id, row.At, row.valueType)
+			if err != nil {
+				return nil, err
+			}
+			if found {
+				row.Increase += increase(row.valueType, bits, row.First)
+			}
+		}
+		if last = own; inside {
+			kept = append(kept, row)
+		}
+	}
+	return kept, nil
+}
+
+// increase is what a counter grew by from one value to the next, which starts anew when it is smaller.
+func increase(t model.ValueType, previous, value uint64) float64 {
+	var trend model.Trend
+	storage.AddToTrend(&trend, t, value, previous, true)
+	return trend.Increase
+}
+
+// partialMinutes returns the rows of all pairs and of the values that are in none, in the order of their minutes and of the pairs.
+func (db *DB) partialMinutes(ctx context.Context, id model.ItemID, r model.TimeRange, budget int64) ([]minuteRow, error) {
+	reading := readings.Get().(*reading)
+	reading.db, reading.ctx, reading.r, reading.budget = db, ctx, r, budget
+	defer reading.free()
+	sh := db.shardOf(id)
+	v := &reading.view
+	v.base, v.late, v.recent = v.base[:0], v.late[:0], v.recent[:0]
+	sh.mu.Lock()
+	if sh.closed {
+		sh.mu.Unlock()
+		return nil, storage.ErrClosed
+	}
+	values, minutes := sh.indexed, sh.minutes
+	if s := sh.find(id); s != nil {
+		v.memory(s, r)
+	}
+	sh.mu.Unlock()
+	values = slices.DeleteFunc(slices.Clone(values), func(e indexedPair) bool {
+		return slices.ContainsFunc(minutes, func(m indexedPair) bool { return m.pair.source == e.pair.id.Number })
+	})
+	if err := db.viewIndexed(v, values, id, r, 0); err != nil {
+		return nil, err
+	}
+	v.base = append(v.base, v.recent...)
+	v.order()
+	rows, err := db.storedMinutes(id, minutes, r, budget)
+	if err != nil {
+		return nil, err
+	}
+	more, err := reading.minutes(id, v)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(rows)+len(more))*128 > budget {
+		return nil, storage.ErrTooMuch
+	}
+	rows = append(rows, more...)
+	slices.SortStableFunc(rows, func(a, b minuteRow) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.valueType, b.valueType))
+	})
+	return rows, nil
+}
+
+// minutes sums up the values of a view.
+func (r *reading) minutes(id model.ItemID, v *view) ([]minuteRow, error) {
+	base, late := int64(math.MaxInt64), int64(math.MaxInt64)
+	for i := range v.base {
+		from, _, _ := v.base[i].bounds()
+		base = min(base, from)
+	}
+	for i := range v.late {
+		from, _, _ := v.late[i].bounds()
+		late = min(late, from)
+	}
+	var m minuteRows
+	r.fn = func(c *model.Columns) error {
+		if c.Type.Numeric() {
+			m.take(c)
+		}
+		if int64(len(m.rows))*128 > r.budget {
+			return storage.ErrTooMuch
+		}
+		return nil
+	}
+	if err := r.stream(id, v); err != nil {
+		return nil, err
+	}
+	m.mark(base, late)
+	return m.rows, nil
+}
+
+// storedMinutes returns the rows that pairs of the tier hold.
+func (db *DB) storedMinutes(id model.ItemID, minutes []indexedPair, r model.TimeRange, budget int64) ([]minuteRow, error) {
+	from := r.From
+	if from > math.MinInt64+minute {
+		from = minuteOf(from)
+	}
+	var pages []pageRef
+	for i := range minutes {
+		e := &minutes[i]
+		if !e.mayHold(id) || !e.rows.Reaches(from, r.To) {
+			continue
+		}
+		_, err := db.indexedPages(e.pair, id, func(ref *pageRef) {
+			if ref.kind == extent.Minute && ref.from < r.To && ref.to >= from {
+				pages = append(pages, *ref)
+			}
+		})
+		if err != nil && !errors.Is(err, errGone) {
+			return nil, err
+		}
+	}
+	var rows []minuteRow
+	for i := range pages {
+		p, err := db.readPage(&pages[i])
+		if err == nil {
+			rows, err = decodeMinutes(rows, &p)
+			err = pages[i].locate(err)
+		}
+		if err != nil {
+			if _, damaged := errors.AsType[*storage.CorruptionError](err); !damaged && !errors.Is(err, errGone) {
+				return nil, err
+			}
+			db.damaged(err)
+		}
+		if int64(len(rows))*128 > budget {
+			return nil, storage.ErrTooMuch
+		}
+	}
+	return slices.DeleteFunc(rows, func(m minuteRow) bool { return m.At < from || m.At >= r.To }), nil
+}
+
+// mergeMinutes makes one row of those of the same minute and type.
+func (db *DB) mergeMinutes(ctx context.Context, id model.ItemID, rows []minuteRow) ([]minuteRow, error) {
+	merged := rows[:0]
+	for len(rows) > 0 {
+		n, late := 1, rows[0].late
+		for n < len(rows) && rows[n].At == rows[0].At && rows[n].valueType == rows[0].valueType {
+			late = late || rows[n].late
+			n++
+		}
+		row := rows[0]
+		for i := 1; i < n; i++ {
+			row.add(&rows[i])
+		}
+		if n > 1 && late {
+			// Their values stand between one another. The sums are right; the rest is made again as long as the values are there.
+			again, err := db.remakeMinute(ctx, id, row)
+			if err != nil {
+				return nil, err
+			}
+			row = again
+		}
+		merged = append(merged, row)
+		rows = rows[n:]
+	}
+	return merged, nil
+}
+
+// add adds a row of later values of the same minute.
+func (r *minuteRow) add(o *minuteRow) {
+	switch {
+	case o.Count == 0:
+		return
+	case r.Count == 0:
+		*r = *o
+		return
+	}
+	r.Increase += o.Increase
+	if !o.late && !r.late {
+		r.Increase += increase(r.valueType, r.Last, o.First)
+	}
+	if !o.late {
+		r.Last = o.Last
+	}
+	var bounds model.Trend
+	for _, bits := range [...]uint64{r.Min, r.Max, o.Min, o.Max} {
+		storage.AddToTrend(&bounds, r.valueType, bits, 0, false)
+	}
+	r.Min, r.Max = bounds.Min, bounds.Max
+	r.Count, r.Sum = r.Count+o.Count, r.Sum+o.Sum
+	low := r.SumLow + o.SumLow
+	if low < r.SumLow {
+		r.SumHigh++
+	}
+	r.SumLow, r.SumHigh = low, r.SumHigh+o.SumHigh
+}
+
+// remakeMinute makes a row from the values of its minute if they are all there.
+func (db *DB) remakeMinute(ctx context.Context, id model.ItemID, row minuteRow) (minuteRow, error) {
+	var m minuteRows
+	q := storage.Query{Items: []model.ItemID{id}, Range: model.TimeRange{From: row.At, To: row.At + minute}}
+	err := db.Read(ctx, q, func(c *model.Columns) error {
+		if c.Type == row.valueType {
+			m.take(c)
+		}
+		return nil
+	})
+	if err != nil || len(m.rows) != 1 || m.rows[0].Count < row.Count {
+		return row, err
+	}
+	return m.rows[0], nil
+}

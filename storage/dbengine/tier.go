@@ -1,0 +1,413 @@
+package dbengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"tidemark/internal/vfs"
+	"tidemark/model"
+	"tidemark/storage/dbengine/datafile"
+	"tidemark/storage/dbengine/extent"
+	"tidemark/storage/dbengine/header"
+	"tidemark/storage/dbengine/journal"
+	"tidemark/storage/dbengine/page"
+)
+
+const (
+	// tierRows are the most rows of one page of a tier.
+	tierRows = 1024
+	// tierWriteBytes is how much of a pair of a tier is collected between two writes.
+	tierWriteBytes = 1 << 20
+)
+
+// tierShares are the parts of the quota that the pairs of a tier may take, in percent.
+type tierShares [header.TierCount]int
+
+// runTiers sums up closed pairs one after the other until the engine is closed.
+func (db *DB) runTiers() {
+	ticker := time.NewTicker(db.o.limits.tierTick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-db.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := db.buildTiers(db.ctx); err != nil && db.ctx.Err() == nil {
+			db.m.writeErrors.Inc()
+			db.o.Logger.Error("a closed pair could not be summed up; it is tried again", "error", err)
+		}
+	}
+}
+
+// buildTiers makes the pairs of the tiers for all closed pairs that have none yet, oldest first.
+func (db *DB) buildTiers(ctx context.Context) error {
+	for _, tier := range []header.Tier{header.Minute, header.Hour} {
+		for {
+			p := db.pairs.nextFor(tier)
+			if p == nil || db.o.tierShares[tier] == 0 {
+				break
+			}
+			if err := db.buildTier(ctx, tier, p); err != nil && !errors.Is(err, errGone) {
+				return fmt.Errorf("sum up %s: %w", p.id.Name(), err)
+			}
+			db.pairs.built(tier, p.id.Number)
+		}
+	}
+	return nil
+}
+
+// nextFor returns the oldest closed pair behind the last one that a tier holds, nil if there is none.
+func (ps *pairs) nextFor(tier header.Tier) *pair {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, p := range ps.list {
+		if p.tier == header.Raw && p.id.Number > ps.builtTo[tier] {
+			if p == ps.open || p.index.Load() == nil {
+				return nil
+			}
+			return p
+		}
+	}
+	return nil
+}
+
+func (ps *pairs) built(tier header.Tier, number uint32) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.builtTo[tier] = max(ps.builtTo[tier], number)
+}
+
+// buildTier makes the pair of a tier that sums up another. It is there as a whole or not at all, after a power cut too.
+func (db *DB) buildTier(ctx context.Context, tier header.Tier, source *pair) error {
+	if !source.acquire() {
+		return errGone
+	}
+	defer source.release()
+	db.pairs.mu.Lock()
+	db.pairs.next++
+	id := datafile.ID{Generation: generation, Number: db.pairs.next}
+	db.pairs.mu.Unlock()
+	w, err := db.newTierWriter(id, tier, source.id)
+	if err != nil {
+		return err
+	}
+	err = db.sumUp(ctx, w, source)
+	if err == nil {
+		err = w.finish()
+	}
+	p := w.pair
+	if err == nil {
+		err = db.writeIndex(p, w.extents)
+	}
+	if err != nil {
+		return errors.Join(err, w.abort())
+	}
+	for i := range w.extents {
+		p.note(&w.extents[i])
+	}
+	db.pairs.add(p)
+	db.publish(p)
+	db.keepShare(tier)
+	db.m.tierPairs.Inc()
+	return nil
+}
+
+// sumUp writes the rows of all items of a pair.
+func (db *DB) sumUp(ctx context.Context, w *tierWriter, source *pair) error {
+	x := source.index.Load()
+	s := &x.parts.Footer().Summary
+	for id := s.FirstItem; id <= s.LastItem && x.parts.Footer().Blocks > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var refs []pageRef
+		_, err := db.indexedPages(source, id, func(ref *pageRef) { refs = append(refs, *ref) })
+		if err != nil {
+			return err
+		}
+		if len(refs) == 0 {
+			if id, err = db.nextItem(source, id); err != nil {
+				return err
+			}
+			continue
+		}
+		if w.pair.tier == header.Minute {
+			err = db.sumUpMinutes(ctx, w, id, refs)
+		} else {
+			err = db.copyHours(w, id, refs)
+		}
+		if err != nil {
+			return err
+		}
+		if id++; id == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// nextItem returns the least item behind another that a pair's index names, or one behind its last.
+func (db *DB) nextItem(p *pair, id model.ItemID) (model.ItemID, error) {
+	x := p.index.Load()
+	last := x.parts.Footer().Summary.LastItem
+	t, err := db.indexTable(p, x)
+	if err != nil {
+		return 0, err
+	}
+	from, _ := t.Find(id)
+	for i := from; i < x.parts.Footer().Blocks; i++ {
+		b, err := db.readBlock(p, x, t, i)
+		if err != nil {
+			return 0, err
+		}
+		for _, item := range b.items {
+			if item.id > id {
+				return item.id, nil
+			}
+		}
+	}
+	return last + 1, nil
+}
+
+// sumUpMinutes writes the minutes of an item.
+func (db *DB) sumUpMinutes(ctx context.Context, w *tierWriter, id model.ItemID, refs []pageRef) error {
+	r := readings.Get().(*reading)
+	defer r.free()
+	r.db, r.ctx, r.r, r.budget, r.passing = db, ctx, model.TimeRange{From: math.MinInt64, To: math.MaxInt64}, math.MaxInt64, true
+	v := &r.view
+	v.base, v.late, v.recent = v.base[:0], v.late[:0], v.recent[:0]
+	for _, ref := range refs {
+		switch {
+		case !ref.valueType.Numeric():
+		case ref.kind == extent.Values:
+			v.base = append(v.base, piece{ref: ref})
+		case ref.kind == extent.Late:
+			v.late = append(v.late, piece{ref: ref})
+		}
+	}
+	v.order()
+	rows, err := r.minutes(id, v)
+	if err != nil {
+		return err
+	}
+	rows = slices.DeleteFunc(rows, func(m minuteRow) bool { return m.Count == 0 })
+	for len(rows) > 0 {
+		n := 1
+		for n < min(len(rows), tierRows) && rows[n].valueType == rows[0].valueType {
+			n++
+		}
+		times := make([]int64, n)
+		for i := range times {
+			times[i] = rows[i].At
+		}
+		err := w.add(extent.Page{
+			Item: id, Type: rows[0].valueType, Kind: extent.Minute, From: times[0], To: times[n-1], Count: n,
+			Times: page.AppendTimes(nil, times), Values: appendMinutes(nil, rows[:n]),
+		})
+		if err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// copyHours writes the hours of an item as they stand in the pair.
+func (db *DB) copyHours(w *tierWriter, id model.ItemID, refs []pageRef) error {
+	var rows []hourRow
+	for i := range refs {
+		if refs[i].kind != extent.Hourly {
+			continue
+		}
+		p, err := db.fetchPage(&refs[i], false)
+		if err == nil {
+			var read []hourRow
+			read, err = decodeRows(&p)
+			rows, err = append(rows, read...), refs[i].locate(err)
+		}
+		if err != nil {
+			db.damaged(err)
+		}
+	}
+	rows = newestRows(rows)
+	slices.SortStableFunc(rows, func(a, b hourRow) int { return int(a.valueType) - int(b.valueType) })
+	for len(rows) > 0 {
+		n := 1
+		for n < min(len(rows), tierRows) && rows[n].valueType == rows[0].valueType {
+			n++
+		}
+		times := make([]int64, n)
+		for i := range times {
+			times[i] = rows[i].At
+		}
+		err := w.add(extent.Page{
+			Item: id, Type: rows[0].valueType, Kind: extent.Hourly, From: times[0], To: times[n-1], Count: n,
+			Times: page.AppendTimes(nil, times), Values: appendRows(nil, rows[:n]),
+		})
+		if err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// tierWriter writes the datafile of a pair of a tier beside its place.
+type tierWriter struct {
+	db      *DB
+	pair    *pair
+	name    string
+	file    vfs.File
+	buf     []byte
+	pages   []extent.Page
+	size    int
+	extents []journal.Extent
+}
+
+func (db *DB) newTierWriter(id datafile.ID, tier header.Tier, source datafile.ID) (*tierWriter, error) {
+	w := &tierWriter{db: db, name: filepath.Join(db.dir, id.Name()) + tempSuffix}
+	w.pair = &pair{
+		id: id, tier: tier, source: source.Number, files: &db.files, gone: db.pairGone,
+		oldest: minTime, newestValue: minTime, newestHour: minTime,
+	}
+	h := header.Header{Magic: header.Datafile, Generation: id.Generation, Number: id.Number, Tier: tier, Source: source.Number}
+	w.buf = h.Append(nil)
+	var err error
+	w.file, err = db.fs.Create(w.name)
+	return w, err
+}
+
+// add adds a page; the pages of an item come one after the other.
+func (w *tierWriter) add(p extent.Page) error {
+	w.pages = append(w.pages, p)
+	if w.size += len(p.Times) + len(p.Values); len(w.pages) < extentPages && w.size < extentBytes {
+		return nil
+	}
+	return w.emit()
+}
+
+// emit builds an extent.
+func (w *tierWriter) emit() error {
+	n := len(w.pages)
+	if n == 0 {
+		return nil
+	}
+	p := w.pair
+	w.buf = append(w.buf, make([]byte, (datafile.Align-len(w.buf)%datafile.Align)%datafile.Align)...)
+	e := journal.Extent{Offset: p.size + int64(len(w.buf)), Sequence: uint64(len(w.extents) + 1)}
+	for i := range w.pages {
+		q := &w.pages[i]
+		e.Pages = append(e.Pages, journal.Page{Item: q.Item, Type: q.Type, Kind: q.Kind, From: q.From, To: q.To, Count: uint32(q.Count)})
+	}
+	start := len(w.buf)
+	pages := append(w.pages, extent.Page{Kind: kindSeals, Count: n, Values: page.AppendUints(nil, make([]uint64, n))})
+	var err error
+	if w.buf, err = extent.Build(w.buf, p.id.Extent(e.Sequence), extent.None, 0, pages); err != nil {
+		return err
+	}
+	e.Length = uint32(len(w.buf) - start)
+	w.extents = append(w.extents, e)
+	w.pages, w.size = w.pages[:0], 0
+	if len(w.buf) < tierWriteBytes {
+		return nil
+	}
+	w.buf = append(w.buf, make([]byte, (datafile.Align-len(w.buf)%datafile.Align)%datafile.Align)...)
+	return w.write()
+}
+
+// write writes what was built so far.
+func (w *tierWriter) write() error {
+	p := w.pair
+	end := p.size + int64(len(w.buf))
+	more := roundUp(end) - roundUp(p.size)
+	if err := w.db.reserve(more); err != nil {
+		return err
+	}
+	p.charged += more
+	if _, err := w.file.WriteAt(w.buf, p.size); err != nil {
+		return err
+	}
+	w.db.m.writtenBytes.Add(len(w.buf))
+	w.db.m.tierBytes.Add(len(w.buf))
+	p.size, w.buf = end, w.buf[:0]
+	return nil
+}
+
+// finish writes the rest and puts the file in its place.
+func (w *tierWriter) finish() error {
+	err := w.emit()
+	if err == nil {
+		err = w.write()
+	}
+	if err == nil {
+		err = w.file.Sync()
+	}
+	if err = errors.Join(err, w.file.Close()); err != nil {
+		w.file = nil
+		return err
+	}
+	w.file = nil
+	name := filepath.Join(w.db.dir, w.pair.id.Name())
+	if err := w.db.fs.Rename(w.name, name); err != nil {
+		return err
+	}
+	w.name = name
+	return w.db.fs.SyncDir(w.db.dir)
+}
+
+// abort removes what was written.
+func (w *tierWriter) abort() error {
+	var errs []error
+	if w.file != nil {
+		errs = append(errs, w.file.Close())
+	}
+	if err := w.db.fs.Remove(w.name); err != nil && !isNotExist(err) {
+		errs = append(errs, err)
+	} else {
+		w.db.space.release(w.pair.charged)
+	}
+	return errors.Join(errs...)
+}
+
+// keepShare deletes the oldest pairs of a tier until it takes no more than its share.
+func (db *DB) keepShare(tier header.Tier) {
+	for {
+		p := db.pairs.takeOver(tier, db.space.quota/100*int64(db.o.tierShares[tier]))
+		if p == nil {
+			return
+		}
+		db.o.Logger.Info("delete the oldest pair of a tier that takes more than its share", "tier", tier.String(), "file", p.id.Name())
+		db.deletePair(p)
+	}
+}
+
+// takeOver takes the oldest pair of a tier out of the list if the tier has more bytes than allowed and more than one pair.
+func (ps *pairs) takeOver(tier header.Tier, limitBytes int64) *pair {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	total, count, oldest := int64(0), 0, -1
+	for i, p := range ps.list {
+		if p.tier != tier {
+			continue
+		}
+		if oldest < 0 || p.source < ps.list[oldest].source {
+			oldest = i
+		}
+		p.mu.Lock()
+		total += p.charged
+		p.mu.Unlock()
+		count++
+	}
+	if total <= limitBytes || count < 2 {
+		return nil
+	}
+	p := ps.list[oldest]
+	ps.list = slices.Delete(slices.Clone(ps.list), oldest, oldest+1)
+	return p
+}
