@@ -57,6 +57,7 @@ system: build
 soak: build
 	TIDEMARK_CRASH_CLONES=1000000 TIDEMARK_KILLS=10000 TIDEMARK_FAULT_RUNS=100000 TIDEMARK_FULL_DISKS=1000 TIDEMARK_BIT_FLIPS=100000 TIDEMARK_MODEL_ROUNDS=100000 \
 		go test -count=1 -timeout 0 -run 'TestDB_' -v ./storage/dbengine
+	TIDEMARK_MIGRATE_ROWS=20000000 go test -count=1 -timeout 0 -run 'TestMigrate_killed' -v ./storage/postgres
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) TIDEMARK_KILLS=10000 go test -count=1 -timeout 0 -v ./test/crash
 
 # The ladder of new values per second; results go into docs/benchmarks.md.

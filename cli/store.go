@@ -19,12 +19,13 @@ import (
 func storeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "store",
-		Short: "Look into the store, copy it, restore it: info, check, dump, repair, plan, bench, snapshot, verify, restore",
+		Short: "Look into the store, copy it, restore it: info, check, dump, repair, plan, bench, snapshot, verify, restore, migrate",
 		Args:  noArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(storeInfoCommand(), storeCheckCommand(), storeDumpCommand(), storeRepairCommand(), storePlanCommand(), storeBenchCommand(),
 		storeSnapshotCommand(), storeVerifyCommand(), storeRestoreCommand())
+	c.AddCommand(storeMigrateCommand())
 	return c
 }
 

@@ -150,7 +150,7 @@ func (w *writer) compare(ctx context.Context, s statement) ([]row, error) {
 		lowest, highest = min(lowest, r.at), max(highest, r.at)
 	}
 	sql := fmt.Sprintf(`SELECT DISTINCT h.itemid, h.clock, h.ns, %s FROM unnest($1::bigint[], $2::integer[], $3::integer[]) AS w(itemid, clock, ns)
-		JOIN %s h ON h.itemid = w.itemid AND h.clock = w.clock AND h.ns = w.ns WHERE h.clock BETWEEN $4 AND $5`, qualified(s.key.shape().names), s.key)
+		JOIN %s h ON h.itemid = w.itemid AND h.clock = w.clock AND h.ns = w.ns WHERE h.clock BETWEEN $4 AND $5`, qualified(s.key.shape().names), w.db.sourceOf(s.key))
 	from, _ := split(lowest)
 	to, _ := split(highest)
 	values, oids, formats := parameters([]*array{items, clocks, nanos})

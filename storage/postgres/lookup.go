@@ -59,7 +59,19 @@ func (db *DB) lookUp(ctx context.Context, needed []instant, stored map[instant]s
 		}
 	}
 	db.mu.RUnlock()
-	if err := db.query(ctx, func(c *pgconn.PgConn) error { return lookUpAll(ctx, c, seconds, unknown, stored) }); err != nil {
+	err := db.steady(ctx, func(c *pgconn.PgConn, known int64) error {
+		if err := db.lookUpAll(ctx, c, seconds, unknown, stored); err != nil {
+			return err
+		}
+		var batch pgconn.Batch // nothing has been used yet, so that tables may be compared afterwards
+		addShape(&batch)
+		results := c.ExecBatch(ctx, &batch)
+		if err := checkShape(results, known); err != nil {
+			return err
+		}
+		return results.Close()
+	})
+	if err != nil {
 		db.o.Logger.Warn("late values could not be compared with the database", "error", err)
 		db.m.unchecked.Add(len(needed))
 		return false
@@ -73,7 +85,7 @@ func (db *DB) lookUp(ctx context.Context, needed []instant, stored map[instant]s
 	return true
 }
 
-func lookUpAll(ctx context.Context, c *pgconn.PgConn, seconds map[tableKey]map[instant]bool, unknown map[model.ItemID]int64, stored map[instant]storedValue) error {
+func (db *DB) lookUpAll(ctx context.Context, c *pgconn.PgConn, seconds map[tableKey]map[instant]bool, unknown map[model.ItemID]int64, stored map[instant]storedValue) error {
 	for k, wanted := range seconds {
 		items, clocks := newArray(oidInt8Array), newArray(oidInt4Array)
 		newest := newArray(oidInt8Array)
@@ -89,7 +101,7 @@ func lookUpAll(ctx context.Context, c *pgconn.PgConn, seconds map[tableKey]map[i
 			}
 		}
 		sql := fmt.Sprintf(`SELECT w.itemid, h.clock, h.ns, %s FROM unnest($1::bigint[], $2::integer[]) AS w(itemid, clock)
-			JOIN LATERAL (SELECT * FROM %s t WHERE t.itemid = w.itemid AND t.clock = w.clock AND t.clock BETWEEN $3 AND $4) h ON true`, k.shape().names, k)
+			JOIN LATERAL (SELECT * FROM %s t WHERE t.itemid = w.itemid AND t.clock = w.clock AND t.clock BETWEEN $3 AND $4) h ON true`, k.shape().names, db.sourceOf(k))
 		rows := c.ExecParams(ctx, sql, [][]byte{items.encoded(), clocks.encoded(), int4Param(lowest), int4Param(highest)},
 			[]uint32{oidInt8Array, oidInt4Array, oidInt4, oidInt4}, []int16{1, 1, 1, 1}, []int16{1})
 		for rows.NextRow() {
@@ -102,7 +114,7 @@ func lookUpAll(ctx context.Context, c *pgconn.PgConn, seconds map[tableKey]map[i
 		if _, err := rows.Close(); err != nil {
 			return err
 		}
-		if err := lookUpNewest(ctx, c, k, newest, unknown); err != nil {
+		if err := lookUpNewest(ctx, c, db.sourceOf(k), newest, unknown); err != nil {
 			return err
 		}
 	}
@@ -110,12 +122,12 @@ func lookUpAll(ctx context.Context, c *pgconn.PgConn, seconds map[tableKey]map[i
 }
 
 // lookUpNewest raises the newest times of items by those of one table.
-func lookUpNewest(ctx context.Context, c *pgconn.PgConn, k tableKey, items *array, newest map[model.ItemID]int64) error {
+func lookUpNewest(ctx context.Context, c *pgconn.PgConn, source string, items *array, newest map[model.ItemID]int64) error {
 	if items.n == 0 {
 		return nil
 	}
 	sql := fmt.Sprintf(`SELECT w.itemid, h.clock, h.ns FROM unnest($1::bigint[]) AS w(itemid)
-		JOIN LATERAL (SELECT clock, ns FROM %s t WHERE t.itemid = w.itemid ORDER BY clock DESC, ns DESC LIMIT 1) h ON true`, k)
+		JOIN LATERAL (SELECT clock, ns FROM %s t WHERE t.itemid = w.itemid ORDER BY clock DESC, ns DESC LIMIT 1) h ON true`, source)
 	rows := c.ExecParams(ctx, sql, [][]byte{items.encoded()}, []uint32{oidInt8Array}, []int16{1}, []int16{1})
 	for rows.NextRow() {
 		id, at, err := decodeInstant(rows.Values())

@@ -140,7 +140,7 @@ func (db *DB) keep(ctx context.Context) error {
 // measure takes note of what the tables take.
 func (db *DB) measure(ctx context.Context, conn *pgx.Conn) error {
 	var size, rows int64
-	err := conn.QueryRow(ctx, `WITH RECURSIVE t(oid, mode) AS (SELECT to_regclass(name)::oid, mode FROM tidemark_tables UNION SELECT inhrelid, mode FROM pg_inherits, t WHERE inhparent = t.oid)
+	err := conn.QueryRow(ctx, `WITH RECURSIVE t(oid, mode) AS (SELECT to_regclass(name)::oid, mode FROM tidemark_tables UNION SELECT to_regclass(old)::oid, 'plain' FROM tidemark_tables UNION SELECT inhrelid, mode FROM pg_inherits, t WHERE inhparent = t.oid)
 		SELECT coalesce(sum(pg_total_relation_size(c.oid)) FILTER (WHERE mode <> 'timescale'), 0)::bigint, coalesce(sum(c.reltuples) FILTER (WHERE c.reltuples > 0 AND c.relkind = 'r' AND c.relname LIKE 'history%'), 0)::bigint
 		FROM t JOIN pg_class c ON c.oid = t.oid`).Scan(&size, &rows)
 	if err != nil {
@@ -173,10 +173,17 @@ func (db *DB) keepPartitions(ctx context.Context, conn *pgx.Conn, t keyed) error
 			return err
 		}
 		db.mu.Lock()
-		db.tables[t.key] = &tableState{mode: t.mode, step: step}
+		db.tables[t.key] = &tableState{mode: t.mode, step: step, old: t.old}
 		db.mu.Unlock()
 	}
-	if err := attempt(ctx, conn, func(tx pgx.Tx) error { return db.makeAhead(ctx, tx, t.key, t.step, parts) }); err != nil {
+	err = attempt(ctx, conn, func(tx pgx.Tx) error {
+		have, err := lockPartitions(ctx, tx, t.key)
+		if err != nil {
+			return err
+		}
+		return db.makeAhead(ctx, tx, t.key, t.step, have)
+	})
+	if err != nil {
 		return err
 	}
 	return db.emptyDefault(ctx, conn, t)
@@ -214,16 +221,34 @@ func (db *DB) emptyDefault(ctx context.Context, conn *pgx.Conn, t keyed) error {
 		if err := conn.QueryRow(ctx, fmt.Sprintf("SELECT min(clock) FROM %s_default", t.key)).Scan(&clock); err != nil || clock == nil {
 			return err
 		}
-		parts, err := listPartitions(ctx, conn, t.key)
-		if err != nil {
-			return err
-		}
-		p := gapAt(parts, *clock, t.step)
-		if err := attempt(ctx, conn, func(tx pgx.Tx) error { return makePartition(ctx, tx, t.key, p) }); err != nil {
+		if err := partitionAt(ctx, conn, t.key, *clock, t.step); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// partitionAt makes a partition for a clock that has none. Whoever else does waits.
+func partitionAt(ctx context.Context, conn *pgx.Conn, k tableKey, clock, step int32) error {
+	return attempt(ctx, conn, func(tx pgx.Tx) error {
+		parts, err := lockPartitions(ctx, tx, k)
+		if err != nil || covered(parts, clock) {
+			return err
+		}
+		return makePartition(ctx, tx, k, gapAt(parts, clock, step))
+	})
+}
+
+// lockPartitions lists partitions and keeps others from making new ones until the transaction ends.
+func lockPartitions(ctx context.Context, tx pgx.Tx, k tableKey) ([]partition, error) {
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(schemaLock)); err != nil {
+		return nil, err
+	}
+	return listPartitions(ctx, tx, k)
+}
+
+func covered(parts []partition, clock int32) bool {
+	return slices.ContainsFunc(parts, func(p partition) bool { return p.from <= clock && clock < p.to })
 }
 
 // gapAt returns a partition for clock between those that there are.

@@ -206,7 +206,7 @@ func TestDB_pruning(t *testing.T) {
 		if newest {
 			args = append(args, int64(5))
 		}
-		rows, err := conn.Query(context.Background(), "EXPLAIN "+k.selectSQL(newest), append([]any{pgx.QueryExecModeExec}, args...)...)
+		rows, err := conn.Query(context.Background(), "EXPLAIN "+k.selectSQL(k.String(), newest), append([]any{pgx.QueryExecModeExec}, args...)...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,6 +58,8 @@ type DB struct {
 	// low and high bound all stored times.
 	low, high int64
 	tables    map[tableKey]*tableState
+	// shape is the generation of tables.
+	shape int64
 
 	released atomic.Uint64
 	closed   atomic.Bool

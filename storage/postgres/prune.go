@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -40,6 +41,10 @@ func (db *DB) Prune(ctx context.Context, now int64) (int64, error) {
 		}
 		n, err := db.pruneTable(ctx, conn.Conn(), t, int32(cut))
 		freed += n
+		if err == nil && t.old != "" {
+			n, err = db.ageOld(ctx, conn.Conn(), t, int32(cut))
+			freed += n
+		}
 		failed = errors.Join(failed, err)
 	}
 	n, err := db.fitSize(ctx, conn.Conn(), now)
@@ -70,6 +75,17 @@ func (db *DB) pruneTable(ctx context.Context, conn *pgx.Conn, t keyed, cut int32
 	}
 	_, err = conn.Exec(ctx, fmt.Sprintf("DELETE FROM %s_default WHERE clock < $1", t.key), cut)
 	return freed, err
+}
+
+// ageOld drops the table that rows came from, or stayed behind in, once the last of them is past its retention.
+func (db *DB) ageOld(ctx context.Context, conn *pgx.Conn, t keyed, cut int32) (int64, error) {
+	var over bool
+	err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM tidemark_tables WHERE name = $1 AND old = $2 AND high < $3 AND (checked OR since = $4))",
+		t.key.String(), t.old, cut, int32(math.MaxInt32)).Scan(&over)
+	if err != nil || !over {
+		return 0, err
+	}
+	return db.dropOld(ctx, conn, t.key, t.old)
 }
 
 // droppedPrefix begins the names of partitions that were detached to be dropped.

@@ -114,15 +114,7 @@ func (db *DB) pendingOf(id model.ItemID, r model.TimeRange, types uint8) reading
 
 // readItems asks for several items in one round trip and hands them over one by one.
 func (db *DB) readItems(ctx context.Context, asked []reading, q storage.Query, limit int64, fn func(model.ItemID, *values) error) error {
-	var batch pgconn.Batch
-	some := false
-	for _, r := range asked {
-		for _, k := range r.tables {
-			some = true
-			k.addSelect(&batch, r.item, q)
-		}
-	}
-	if !some {
+	if !slices.ContainsFunc(asked, func(r reading) bool { return len(r.tables) > 0 }) {
 		for i := range asked {
 			if err := finish(&asked[i], values{}, q, fn); err != nil {
 				return err
@@ -130,8 +122,18 @@ func (db *DB) readItems(ctx context.Context, asked []reading, q storage.Query, l
 		}
 		return nil
 	}
-	return db.query(ctx, func(c *pgconn.PgConn) error {
+	return db.steady(ctx, func(c *pgconn.PgConn, known int64) error {
+		var batch pgconn.Batch
+		addShape(&batch)
+		for _, r := range asked {
+			for _, k := range r.tables {
+				k.addSelect(&batch, db.sourceOf(k), r.item, q)
+			}
+		}
 		results := c.ExecBatch(ctx, &batch)
+		if err := checkShape(results, known); err != nil {
+			return err
+		}
 		for i := range asked {
 			var stored values
 			for _, k := range asked[i].tables {
@@ -151,16 +153,16 @@ func (db *DB) readItems(ctx context.Context, asked []reading, q storage.Query, l
 }
 
 // selectSQL reads one item's values between two instants, both inclusive; newest reads the last ones, in falling order.
-func (k tableKey) selectSQL(newest bool) string {
-	sql := fmt.Sprintf(`SELECT clock, ns, %s FROM %s WHERE itemid = $1 AND clock BETWEEN $2 AND $4
-		AND (clock > $2 OR ns >= $3) AND (clock < $4 OR ns <= $5) ORDER BY clock`, k.shape().names, k)
+func (k tableKey) selectSQL(source string, newest bool) string {
+	sql := fmt.Sprintf(`SELECT clock, ns, %s FROM %s AS t WHERE itemid = $1 AND clock BETWEEN $2 AND $4
+		AND (clock > $2 OR ns >= $3) AND (clock < $4 OR ns <= $5) ORDER BY clock`, k.shape().names, source)
 	if newest {
 		return sql + " DESC, ns DESC LIMIT $6"
 	}
 	return sql + ", ns"
 }
 
-func (k tableKey) addSelect(batch *pgconn.Batch, id model.ItemID, q storage.Query) {
+func (k tableKey) addSelect(batch *pgconn.Batch, source string, id model.ItemID, q storage.Query) {
 	from, to := clampRange(q.Range)
 	fromClock, fromNS := split(from)
 	toClock, toNS := split(to)
@@ -170,7 +172,7 @@ func (k tableKey) addSelect(batch *pgconn.Batch, id model.ItemID, q storage.Quer
 	if q.Newest > 0 {
 		params, oids, formats = append(params, int8Param(int64(q.Newest))), append(oids, oidInt8), append(formats, 1)
 	}
-	batch.ExecParams(k.selectSQL(q.Newest > 0), params, oids, formats, []int16{1})
+	batch.ExecParams(k.selectSQL(source, q.Newest > 0), params, oids, formats, []int16{1})
 }
 
 // clampRange makes a half-open range one of instants that a table can hold, both inclusive.

@@ -130,6 +130,7 @@ func refuseNewer(ctx context.Context, s *sql.DB, p *goose.Provider) error {
 
 // chooseMode settles how further tables are kept.
 func (db *DB) chooseMode() error {
+	was := db.mode
 	db.mode = db.o.Mode
 	if db.mode == Timescale {
 		return db.caps.checkTimescale()
@@ -137,8 +138,10 @@ func (db *DB) chooseMode() error {
 	if db.mode != Auto {
 		return nil
 	}
-	for _, t := range db.tables {
-		db.mode = t.mode
+	if db.mode = was; db.mode == Auto {
+		for _, t := range db.tables {
+			db.mode = t.mode
+		}
 	}
 	switch {
 	case db.mode != Auto:
@@ -155,35 +158,8 @@ type tableState struct {
 	mode Mode
 	// step is the length of the partitions that are made next, seconds.
 	step int32
-}
-
-func (db *DB) loadTables(ctx context.Context, conn *pgx.Conn) error {
-	rows, err := conn.Query(ctx, "SELECT name, parent, class, mode, step FROM tidemark_tables")
-	if err != nil {
-		return err
-	}
-	views := map[string]tableKey{}
-	for _, k := range allViews() {
-		views[k.view()] = k
-	}
-	found := map[tableKey]*tableState{}
-	var name, parent, mode string
-	var class, step int32
-	_, err = pgx.ForEachRow(rows, []any{&name, &parent, &class, &mode, &step}, func() error {
-		k, ok := views[parent]
-		if k.class = uint8(class); !ok || k.String() != name {
-			return fmt.Errorf("tidemark_tables: %q is no table of %q", name, parent)
-		}
-		found[k] = &tableState{mode: Mode(mode), step: step}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.tables = found
-	return nil
+	// old is the table that has rows which have not moved yet, or empty.
+	old string
 }
 
 // forgetTables makes ensureTables look again.
@@ -191,6 +167,7 @@ func (db *DB) forgetTables() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	clear(db.tables)
+	db.shape = -1 // readers look again, too
 }
 
 // ensureTables makes the tables that are missing.
@@ -238,13 +215,14 @@ func (db *DB) createTable(ctx context.Context, x executor, k tableKey) error {
 		step = trendStep
 	}
 	suffix := ""
-	if db.mode == Partitions {
+	mode := db.modeNow()
+	if mode == Partitions {
 		suffix = " PARTITION BY RANGE (clock)"
 	}
 	if _, err := x.Exec(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s)%s", k, k.ddl(), suffix)); err != nil {
 		return err
 	}
-	switch db.mode {
+	switch mode {
 	case Partitions:
 		if _, err := x.Exec(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s_default PARTITION OF %s DEFAULT", k, k)); err != nil {
 			return err
@@ -258,7 +236,7 @@ func (db *DB) createTable(ctx context.Context, x executor, k tableKey) error {
 		}
 	}
 	_, err := x.Exec(ctx, `INSERT INTO tidemark_tables (name, parent, class, mode, step) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
-		k.String(), k.view(), int32(k.class), string(db.mode), step)
+		k.String(), k.view(), int32(k.class), string(mode), step)
 	return err
 }
 
@@ -278,13 +256,16 @@ func (db *DB) makeViews(ctx context.Context, x executor, keys []tableKey) error 
 			db.o.Logger.Warn("a table has the name of a view, which is not made", "name", k.view())
 			continue
 		}
-		names, err := x.Query(ctx, "SELECT name FROM tidemark_tables WHERE parent = $1 ORDER BY class", k.view())
-		if err != nil {
+		found := map[tableKey]*tableState{}
+		if err := readTables(ctx, x, found); err != nil {
 			return err
 		}
-		parts, err := pgx.CollectRows(names, pgx.RowTo[string])
-		if err != nil {
-			return err
+		var parts []string
+		for class := range uint8(MaxClasses) {
+			part := tableKey{valueType: k.valueType, class: class, trends: k.trends}
+			if t := found[part]; t != nil {
+				parts = append(parts, part.source(t.old))
+			}
 		}
 		if _, err := x.Exec(ctx, "CREATE OR REPLACE VIEW "+k.view()+" AS "+k.selection(parts)); err != nil {
 			return fmt.Errorf("create view %s: %w", k.view(), err)
@@ -309,7 +290,7 @@ func (k tableKey) selection(parts []string) string {
 		return "SELECT " + strings.Join(columns, ", ") + " WHERE false"
 	}
 	for i, p := range parts {
-		parts[i] = "SELECT " + k.public() + " FROM " + p
+		parts[i] = "SELECT " + k.public() + " FROM " + p + " AS t"
 	}
 	return strings.Join(parts, " UNION ALL ")
 }

@@ -110,21 +110,16 @@ func (db *DB) storedTrends(ctx context.Context, id model.ItemID, q storage.Query
 	}
 	from, to := clampRange(q.Range)
 	fromClock, toClock := int32((from+int64(time.Second)-1)/int64(time.Second)), int32(to/int64(time.Second))
-	var batch pgconn.Batch
-	for _, k := range tables {
-		batch.ExecParams(fmt.Sprintf("SELECT clock FROM %s WHERE itemid = $1 ORDER BY clock DESC LIMIT 1", k),
-			[][]byte{int8Param(int64(id))}, []uint32{oidInt8}, []int16{1}, []int16{1})
-		params := [][]byte{int8Param(int64(id)), int4Param(fromClock), int4Param(toClock)}
-		oids, formats := []uint32{oidInt8, oidInt4, oidInt4}, []int16{1, 1, 1}
-		sql := fmt.Sprintf("SELECT %s FROM %s WHERE itemid = $1 AND clock BETWEEN $2 AND $3 ORDER BY clock", trendColumns, k)
-		if q.Newest > 0 {
-			sql += " DESC LIMIT $4"
-			params, oids, formats = append(params, int8Param(int64(q.Newest))), append(oids, oidInt8), append(formats, 1)
+	err = db.steady(ctx, func(c *pgconn.PgConn, known int64) error {
+		var batch pgconn.Batch
+		addShape(&batch)
+		for _, k := range tables {
+			addTrendSelects(&batch, db.sourceOf(k), id, [2]int32{fromClock, toClock}, q.Newest)
 		}
-		batch.ExecParams(sql, params, oids, formats, []int16{1})
-	}
-	err = db.query(ctx, func(c *pgconn.PgConn) error {
 		results := c.ExecBatch(ctx, &batch)
+		if err := checkShape(results, known); err != nil {
+			return err
+		}
 		for _, k := range tables {
 			if !results.NextResult() {
 				break
@@ -160,6 +155,20 @@ func (db *DB) storedTrends(ctx context.Context, id model.ItemID, q storage.Query
 		return 0
 	})
 	return hours, last, err
+}
+
+// addTrendSelects asks for the last stored hour of an item, and for the hours of a range of clock, both ends inclusive.
+func addTrendSelects(batch *pgconn.Batch, source string, id model.ItemID, clocks [2]int32, newest int) {
+	batch.ExecParams(fmt.Sprintf("SELECT clock FROM %s AS t WHERE itemid = $1 ORDER BY clock DESC LIMIT 1", source),
+		[][]byte{int8Param(int64(id))}, []uint32{oidInt8}, []int16{1}, []int16{1})
+	params := [][]byte{int8Param(int64(id)), int4Param(clocks[0]), int4Param(clocks[1])}
+	oids, formats := []uint32{oidInt8, oidInt4, oidInt4}, []int16{1, 1, 1}
+	sql := fmt.Sprintf("SELECT %s FROM %s AS t WHERE itemid = $1 AND clock BETWEEN $2 AND $3 ORDER BY clock", trendColumns, source)
+	if newest > 0 {
+		sql += " DESC LIMIT $4"
+		params, oids, formats = append(params, int8Param(int64(newest))), append(oids, oidInt8), append(formats, 1)
+	}
+	batch.ExecParams(sql, params, oids, formats, []int16{1})
 }
 
 func (k tableKey) decodeTrend(cells [][]byte) (typedTrend, error) {

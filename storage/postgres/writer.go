@@ -267,7 +267,19 @@ func (w *writer) write(ctx context.Context, batches []*pending) error {
 	if err := w.db.ensureTables(ctx, w.conn, keys); err != nil {
 		return err
 	}
-	return w.writeRows(ctx, batches, rows, true)
+	for range reshapes {
+		err := w.writeRows(ctx, batches, rows, true)
+		if !errors.Is(err, errReshaped) {
+			return err
+		}
+		if err := w.db.loadTables(ctx, w.conn); err != nil {
+			return err
+		}
+		if err := w.db.ensureTables(ctx, w.conn, keys); err != nil {
+			return err
+		}
+	}
+	return errReshaped
 }
 
 // writeRows stores rows, by COPY if they should all be new. COPY costs the database less than half of what INSERT does, but ends at the
@@ -317,6 +329,13 @@ func (w *writer) transact(ctx context.Context, batches []*pending, rows []row, l
 		return err
 	}
 	defer tx.Rollback(ctx) //nolint:errcheck // after Commit it does nothing, and after an error the connection is closed
+	var shape int64        // from here on no table changes its place until the end of the transaction
+	if err := tx.QueryRow(ctx, shapeSQL).Scan(&shape); err != nil {
+		return err
+	}
+	if shape != w.db.knownShape() {
+		return errReshaped
+	}
 	todo := statements(rows)
 	touched := touchedBy(todo)
 	if byCopy {
