@@ -153,10 +153,8 @@ func (m *migration) pace(ctx context.Context, n int64, start time.Time) error {
 
 // step moves the rows from a clock to the boundary, which falls to that clock, in one transaction. It is repeated when rows came there meanwhile.
 func (m *migration) step(ctx context.Context, t *moving, from int32) error {
-	if m.o.To == Partitions {
-		if err := m.partitionsFor(ctx, t, from); err != nil {
-			return err
-		}
+	if err := m.makeRoom(ctx, t, from); err != nil {
+		return err
 	}
 	const tries = 20
 	for try := 1; ; try++ {
@@ -177,8 +175,9 @@ func (m *migration) step(ctx context.Context, t *moving, from int32) error {
 	}
 }
 
-// partitionsFor makes the partitions that the rows of a step need.
-func (m *migration) partitionsFor(ctx context.Context, t *moving, from int32) error {
+// makeRoom makes the partitions or chunks that the rows of a step need, and waits for those who read the table without knowing them: a statement finds
+// its partitions when it is planned, and then takes the snapshot that it reads, which may know of a step that came in between.
+func (m *migration) makeRoom(ctx context.Context, t *moving, from int32) error {
 	rows, err := m.conn.Query(ctx, fmt.Sprintf("SELECT min(clock) FROM %s WHERE clock >= $1 AND clock < $2 GROUP BY clock / $3 ORDER BY 1", t.old), from, t.boundary, t.step)
 	if err != nil {
 		return err
@@ -188,8 +187,68 @@ func (m *migration) partitionsFor(ctx context.Context, t *moving, from int32) er
 		return err
 	}
 	for _, clock := range clocks {
-		if err := partitionAt(ctx, m.conn, t.key, clock, t.step); err != nil {
+		if m.o.To == Timescale {
+			err = chunkAt(ctx, m.conn, t, clock)
+		} else {
+			err = partitionAt(ctx, m.conn, t.key, clock, t.step)
+		}
+		if err != nil {
 			return err
+		}
+	}
+	return outwait(ctx, m.conn, t.key.String())
+}
+
+// chunkAt makes the chunk for a clock: by a row of that time that never becomes visible.
+func chunkAt(ctx context.Context, conn *pgx.Conn, t *moving, clock int32) error {
+	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		var there bool
+		if err := tx.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT FROM %s WHERE clock = $1)", t.key), clock).Scan(&there); err != nil || there {
+			return err
+		}
+		ns := "ns"
+		if t.key.trends {
+			ns = "0"
+		}
+		var item int64
+		var nano int32
+		sql := fmt.Sprintf("INSERT INTO %s SELECT * FROM %s WHERE clock = $1 LIMIT 1 RETURNING itemid, %s", t.key, t.old, ns)
+		if err := tx.QueryRow(ctx, sql, clock).Scan(&item, &nano); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE clock = $1 AND itemid = $2 AND %s = $3", t.key, ns), clock, item, nano)
+		return err
+	})
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Code == "23505" { // a late value came with it
+		return nil
+	}
+	return err
+}
+
+// outwaitMost bounds the wait for other people's transactions; ours are shorter.
+const outwaitMost = 40 * time.Second
+
+// outwait waits until the transactions that use a table now have ended.
+func outwait(ctx context.Context, conn *pgx.Conn, table string) error {
+	rows, err := conn.Query(ctx, "SELECT DISTINCT virtualtransaction FROM pg_locks WHERE relation = to_regclass($1) AND pid <> pg_backend_pid()", table)
+	if err != nil {
+		return err
+	}
+	users, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(users) == 0 {
+		return err
+	}
+	for deadline := time.Now().Add(outwaitMost); time.Now().Before(deadline); {
+		var some bool
+		err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = to_regclass($1) AND virtualtransaction = ANY ($2::text[]))", table, users).Scan(&some)
+		if err != nil || !some {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	return nil

@@ -235,7 +235,18 @@ func partitionAt(ctx context.Context, conn *pgx.Conn, k tableKey, clock, step in
 		if err != nil || covered(parts, clock) {
 			return err
 		}
-		return makePartition(ctx, tx, k, gapAt(parts, clock, step))
+		p := gapAt(parts, clock, step)
+		var late bool
+		err = tx.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT FROM %s_default WHERE clock >= $1 AND clock < $2)", k), p.from, p.to).Scan(&late)
+		if err != nil {
+			return err
+		}
+		if late { // its rows move, and a statement that was planned before would find them in neither place
+			if _, err := tx.Exec(ctx, fmt.Sprintf("LOCK TABLE %s IN ACCESS EXCLUSIVE MODE", k)); err != nil {
+				return err
+			}
+		}
+		return makePartition(ctx, tx, k, p)
 	})
 }
 
