@@ -28,7 +28,7 @@ func tinyLimits() *limits {
 }
 
 func tinyOptions() Options {
-	return Options{DiskSpaceBytes: 64 << 20, PageCacheBytes: 64 << 10, limits: tinyLimits(), Now: storagetest.Now}
+	return Options{DiskSpaceBytes: 64 << 20, PageCacheBytes: 256 << 10, limits: tinyLimits(), Now: storagetest.Now}
 }
 
 // count returns a number from the environment, for `make soak`.
