@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -152,35 +151,17 @@ func (f *snapshotFlags) download(c *cobra.Command, to string) (r *snapshotReport
 			err = errors.Join(err, w.Abort())
 		}
 	}()
-	kept, err := f.keep(ctx, fmt.Sprintf("download-%d", time.Now().UnixNano()))
-	if err != nil {
+	remote := &remoteSnapshot{client: &f.client}
+	if err := remote.make(ctx); err != nil {
 		return nil, err
 	}
-	path := "/api/storage/snapshots/" + url.PathEscape(kept.Name)
-	defer func() { // even when this was interrupted
-		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-		defer cancel()
-		err = errors.Join(err, f.client.call(cleaning, http.MethodDelete, path, nil, nil))
-	}()
-	var raw json.RawMessage
-	if err := f.client.call(ctx, http.MethodGet, path, nil, &raw); err != nil {
-		return nil, err
-	}
-	m, err := snapshot.DecodeManifest(raw)
-	if err != nil {
-		return nil, err
-	}
+	defer func() { err = errors.Join(err, remote.remove(ctx)) }()
+	m := remote.manifest
 	line, done := newProgressLine(c.ErrOrStderr()), int64(0)
-	for _, file := range m.Files {
+	for i := range m.Files {
+		file := &m.Files[i]
 		line.say(done, m.Bytes(), file.Path)
-		err := w.Fetch(ctx, file, func() (io.ReadCloser, error) {
-			answer, err := f.client.open(ctx, http.MethodGet, path+"/file?path="+url.QueryEscape(file.Path), nil)
-			if err != nil {
-				return nil, err
-			}
-			return answer.Body, nil
-		})
-		if err != nil {
+		if err := w.Fetch(ctx, *file, func() (io.ReadCloser, error) { return remote.Open(ctx, file) }); err != nil {
 			return nil, fmt.Errorf("copy %s: %w", file.Path, err)
 		}
 		done += file.Bytes
@@ -190,35 +171,41 @@ func (f *snapshotFlags) download(c *cobra.Command, to string) (r *snapshotReport
 		return nil, err
 	}
 	folder.Copied = true
-	return reportOf(folder, to, time.Duration(kept.HeldMs*float64(time.Millisecond))), nil
+	return reportOf(folder, to, time.Duration(remote.kept.TookMs*float64(time.Millisecond))), nil
 }
 
 func storeVerifyCommand() *cobra.Command {
 	var asJSON bool
+	f := &repositoryFlags{}
 	c := &cobra.Command{
 		Use:   "verify SNAP",
-		Short: "Read every byte of a snapshot and compare it with its checksums",
-		Args:  someArgs(1, 1, "the folder of a snapshot"),
-		RunE:  func(c *cobra.Command, args []string) error { return runVerify(c, args[0], asJSON) },
+		Short: "Read every byte of a snapshot or backup and compare it with its checksums",
+		Long:  "SNAP is the folder of a snapshot, or a repository of backups (REPO#NAME, or REPO for the newest).",
+		Args:  someArgs(1, 1, "the folder of a snapshot, or a repository"),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := f.source(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return runVerify(c, s, args[0], asJSON)
+		},
 	}
+	f.addTo(c.Flags())
+	f.addIdentity(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
 // runVerify compares files with the manifest, and what is in the engine's files with their own checksums.
-func runVerify(c *cobra.Command, dir string, asJSON bool) error {
-	s, err := snapshot.OpenFolder(dir)
-	if err != nil {
-		return err
-	}
+func runVerify(c *cobra.Command, s snapshot.Source, name string, asJSON bool) error {
 	line := newProgressLine(c.ErrOrStderr())
 	list, err := snapshot.Verify(c.Context(), s, func(p snapshot.Progress) { line.say(p.DoneBytes, p.TotalBytes, p.File) })
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 {
+	if folder, ok := s.(*snapshot.Folder); ok && len(list) == 0 { // backups have a SHA-256 of everything
 		line = newProgressLine(c.ErrOrStderr())
-		findings, err := dbengine.Check(snapshot.NewView(s, "engine"), "engine", func(p dbengine.Progress) { line.say(p.DoneBytes, p.TotalBytes, p.File) })
+		findings, err := dbengine.Check(snapshot.NewView(folder, "engine"), "engine", func(p dbengine.Progress) { line.say(p.DoneBytes, p.TotalBytes, p.File) })
 		if err != nil {
 			return err
 		}
@@ -228,7 +215,7 @@ func runVerify(c *cobra.Command, dir string, asJSON bool) error {
 			}
 		}
 	}
-	return sayVerified(c, dir, s.Manifest(), list, asJSON)
+	return sayVerified(c, name, s.Manifest(), list, asJSON)
 }
 
 func sayVerified(c *cobra.Command, name string, m *snapshot.Manifest, list []snapshot.Damage, asJSON bool) error {
@@ -256,18 +243,22 @@ func sayVerified(c *cobra.Command, name string, m *snapshot.Manifest, list []sna
 
 func storeRestoreCommand() *cobra.Command {
 	var asJSON bool
+	f := &repositoryFlags{}
 	c := &cobra.Command{
 		Use:   "restore SNAP DIR",
-		Short: "Make a data folder of a snapshot",
-		Args:  someArgs(2, 2, "the folder of a snapshot and a new data folder"),
+		Short: "Make a data folder of a snapshot or backup",
+		Long:  "SNAP is the folder of a snapshot, or a repository of backups (REPO#NAME, or REPO for the newest). DIR is a new folder.",
+		Args:  someArgs(2, 2, "a snapshot or repository, and a new data folder"),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := snapshot.OpenFolder(args[0])
+			s, err := f.source(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			return runRestore(c, s, args[1], asJSON)
 		},
 	}
+	f.addTo(c.Flags())
+	f.addIdentity(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

@@ -68,8 +68,10 @@ type Manifest struct {
 	// Version is that of the program that made it.
 	Version string `json:"version"`
 	// LSN is how far the engine's log is in it.
-	LSN   uint64 `json:"lsn"`
-	Files []File `json:"files"`
+	LSN uint64 `json:"lsn"`
+	// Encrypted says that a repository has the files encrypted with age.
+	Encrypted bool   `json:"encrypted,omitempty"`
+	Files     []File `json:"files"`
 }
 
 // Bytes is the size of all files together.
