@@ -225,13 +225,21 @@ func (d *decoder) unknown(n *node) {
 }
 
 // keep returns the named fields as a JSON object, or "". They are stored for collectors to come and for export.
-func keep(n *node, keys ...string) string {
+func keep(n *node, keys ...string) string { return packObject(fieldsOf(n, keys)) }
+
+func fieldsOf(n *node, keys []string) map[string]any {
 	kept := make(map[string]any)
 	for _, key := range keys {
 		if f := n.field(key); f != nil {
-			kept[key] = f.plain()
+			if v := f.plain(); v != nil {
+				kept[key] = v
+			}
 		}
 	}
+	return kept
+}
+
+func packObject(kept map[string]any) string {
 	if len(kept) == 0 {
 		return ""
 	}
@@ -242,22 +250,29 @@ func keep(n *node, keys ...string) string {
 	return string(b)
 }
 
-// plain is the node as encoding/json takes it. Numbers become texts, as Zabbix writes them.
+// plain is the node as encoding/json takes it. Numbers become texts, as Zabbix writes them; empty lists and nothing are left out.
 func (n *node) plain() any {
 	switch n.kind {
 	case scalarNode:
 		return n.text
 	case listNode:
-		list := make([]any, len(n.kids))
-		for i, kid := range n.kids {
-			list[i] = kid.plain()
+		list := make([]any, 0, len(n.kids))
+		for _, kid := range n.kids {
+			if v := kid.plain(); v != nil {
+				list = append(list, v)
+			}
+		}
+		if len(list) == 0 {
+			return nil
 		}
 		return list
 	case objectNode:
 		object := make(map[string]any, len(n.keys))
 		for i, key := range n.keys {
 			n.used[i] = true
-			object[key] = n.kids[i].plain()
+			if v := n.kids[i].plain(); v != nil {
+				object[key] = v
+			}
 		}
 		return object
 	}

@@ -213,12 +213,12 @@ func (d *decoder) rule(o *ownerDef, n *node, owner string) {
 	r := ruleDef{line: n.line}
 	r.ruleFields = ruleFields{uuid: d.text(n, "uuid", ""), key: key, name: d.text(n, "name", key)}
 	d.checkRule(n)
-	dated := d.lifetimes(n)
-	r.body = keep(dated, append([]string{
+	body := fieldsOf(n, append([]string{
 		"type", "delay", "status", "description", "filter", "lifetime", "lifetime_type", "enabled_lifetime",
 		"enabled_lifetime_type", "lld_macro_paths", "preprocessing", "overrides",
-	}, itemExtra...)...)
-	copy(n.used, dated.used)
+	}, itemExtra...))
+	d.lifetimes(body)
+	r.body = packObject(body)
 	if err := CheckKey(key); err != nil {
 		d.fault(n, "%v; not taken", err)
 	}

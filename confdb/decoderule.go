@@ -45,25 +45,23 @@ func (d *decoder) checkFilter(n *node) {
 	}
 }
 
-// lifetimes writes into a rule of before 7.0 what it means there: lost objects are kept for 30 days and never disabled.
-func (d *decoder) lifetimes(n *node) *node {
-	if strings.HasPrefix(d.report.Version, "7") {
-		return n
-	}
-	c := *n
-	add := func(key, value string) {
-		if n.field(key) == nil {
-			c.keys = append(c.keys[:len(c.keys):len(c.keys)], key)
-			c.kids = append(c.kids[:len(c.kids):len(c.kids)], &node{kind: scalarNode, text: value, line: n.line})
-			c.used = append(c.used[:len(c.used):len(c.used)], true)
+// lifetimes brings the lifetimes of a rule into one form. Before 7.0 lost objects are never disabled and kept for 30 days unless the rule says
+// otherwise; "0" deletes them at once.
+func (d *decoder) lifetimes(body map[string]any) {
+	if !strings.HasPrefix(d.report.Version, "7") {
+		if body["lifetime"] == nil {
+			body["lifetime"] = "30d"
+		}
+		if body["enabled_lifetime_type"] == nil {
+			body["enabled_lifetime_type"] = "DISABLE_NEVER"
 		}
 	}
-	if l := n.field("lifetime"); l != nil && l.text == "0" {
-		add("lifetime_type", "DELETE_IMMEDIATELY")
+	if body["lifetime"] == "0" && body["lifetime_type"] == nil {
+		body["lifetime_type"] = "DELETE_IMMEDIATELY"
 	}
-	add("lifetime", "30d")
-	add("enabled_lifetime_type", "DISABLE_NEVER")
-	return &c
+	if body["lifetime_type"] == "DELETE_IMMEDIATELY" || body["lifetime_type"] == "DELETE_NEVER" {
+		delete(body, "lifetime")
+	}
 }
 
 // The fields of graphs and host prototypes; they are kept as they are.
