@@ -27,8 +27,11 @@ func (d *decoder) owner(x *export, n *node, kind ownerKind) {
 	if kind == hostOwner {
 		o.interfaces = keep(n, "interfaces")
 	}
-	o.extra = keep(n, "httptests", "dashboards", "vendor", "proxy", "proxy_group", "monitored_by", "inventory", "inventory_mode",
+	o.extra = keep(n, "httptests", "dashboards", "vendor", "wizard_ready", "readme", "proxy", "proxy_group", "monitored_by", "inventory", "inventory_mode",
 		"ipmi_authtype", "ipmi_privilege", "ipmi_username", "ipmi_password")
+	if f := n.field("httptests"); f != nil && len(f.kids) > 0 {
+		d.idle["web scenarios"] = len(f.kids)
+	}
 	o.valueMaps = d.valueMaps(n)
 	if d.bad {
 		d.report.count(kind.String()+"s", refused)

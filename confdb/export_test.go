@@ -87,6 +87,30 @@ func TestExport_roundTrip(t *testing.T) {
 	}
 }
 
+func TestExport_secrets(t *testing.T) {
+	ctx := context.Background()
+	d := open(t, t.TempDir())
+	const file = `zabbix_export: {version: '7.0', templates: [{template: T, macros: [{macro: '{$S}', value: hidden, type: SECRET_TEXT}, {macro: '{$V}', value: shown}]}], hosts: [{host: h, templates: [{name: T}]}]}`
+	if _, err := d.Import(ctx, "file", []byte(file), ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	text := exported(t, d, "7.0")
+	if strings.Contains(text, "hidden") || !strings.Contains(text, "shown") {
+		t.Errorf("the export has the secret or lacks the value:\n%s", text)
+	}
+	if r, err := d.Import(ctx, "again", []byte(text), ImportOptions{DeleteMissing: true}); err != nil || r.Changed() {
+		t.Errorf("the export changes its own database: %v\n%s", err, r)
+	}
+	if got := hosts(t, d)["h"].TemplateMacros[0].Value; got != "hidden" {
+		t.Errorf("the secret is %q after an import of the export", got)
+	}
+	for _, o := range []ExportOptions{{Version: "5.4", All: true}, {Version: "7.0", Hosts: []string{"nobody"}}, {Version: "7.0", Templates: []string{"h"}}} {
+		if text, err := d.Export(ctx, o); err == nil {
+			t.Errorf("%+v gives %s", o, text)
+		}
+	}
+}
+
 // TestExport_folder makes the round trip with all files of the folder in TIDEMARK_TEMPLATES, each by itself.
 func TestExport_folder(t *testing.T) {
 	dir := os.Getenv("TIDEMARK_TEMPLATES")

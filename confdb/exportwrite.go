@@ -87,7 +87,7 @@ func (e *encoder) owner(o *ownerDef) (*node, []*node) {
 	n.text("name", o.name, "")
 	n.text("description", o.description, "")
 	extra := unpackObject(o.extra)
-	take(n, extra, "vendor", "proxy", "proxy_group", "monitored_by", "ipmi_authtype", "ipmi_privilege", "ipmi_username", "ipmi_password")
+	take(n, extra, "vendor", "wizard_ready", "readme", "proxy", "proxy_group", "monitored_by", "ipmi_authtype", "ipmi_privilege", "ipmi_username", "ipmi_password")
 	if !o.enabled {
 		n.text("status", "DISABLED", "")
 	}

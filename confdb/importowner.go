@@ -14,6 +14,9 @@ func (i *importer) owner(ctx context.Context, o *ownerDef) error {
 	if err != nil {
 		return err
 	}
+	if id != 0 {
+		o.macros = keepSecrets(o.macros, old.macros)
+	}
 	what := unchanged
 	switch {
 	case id == 0:
@@ -42,6 +45,23 @@ func (i *importer) owner(ctx context.Context, o *ownerDef) error {
 	}
 	i.report.count(o.kind.String()+"s", what)
 	return nil
+}
+
+// keepSecrets gives secret macros without a value, as exports have them, the value that they had.
+func keepSecrets(macros, old string) string {
+	list, err := unpack[packedMacro](macros)
+	have, oldErr := unpack[packedMacro](old)
+	if err != nil || oldErr != nil {
+		return macros
+	}
+	for i := range list {
+		for _, m := range have {
+			if list[i].Secret && list[i].Value == "" && m.Secret && m.Name == list[i].Name {
+				list[i].Value = m.Value
+			}
+		}
+	}
+	return pack(list)
 }
 
 // findOwner finds the object by its uuid, else by its technical name.

@@ -79,7 +79,7 @@ func (p *plan) instances(row map[string]string) ([]model.Instance, error) {
 			discovers = *change.Discover
 		}
 		if !discovers || proto.Kind == model.GraphPrototype {
-			continue // graphs are drawn from their prototypes
+			continue // nothing is made of graph prototypes, they are kept for export
 		}
 		if change != nil {
 			change.Discover = nil
