@@ -46,6 +46,9 @@ func openServer(c *cobra.Command, conf *config.Config, logger *slog.Logger) (*se
 	if err != nil {
 		_ = options.HTTP.Close()
 		_ = options.Trapper.Close()
+		if options.Collect.Traps != nil {
+			_ = options.Collect.Traps.Close()
+		}
 		return nil, options, err
 	}
 	if options.Token == "" && !loopback(conf.HTTP.Listen) && !srv.HasAdministrator() {

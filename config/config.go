@@ -170,6 +170,8 @@ type Collect struct {
 	AllowedNetworks, DeniedNetworks string
 	// SSLFolder holds certificates and keys that items name; empty for the folder ssl in the data folder.
 	SSLFolder string
+	// TrapListen is the UDP address for SNMP traps; empty for none.
+	TrapListen string
 }
 
 // Default returns the settings of a process without a file.

@@ -62,6 +62,7 @@ var fields = []field{
 		oneOf(AtQuotaDrop, AtQuotaRefuse)),
 	setting("collect.allowed_networks", parseText, func(c *Config) *string { return &c.Collect.AllowedNetworks }, checkNetworks),
 	setting("collect.denied_networks", parseText, func(c *Config) *string { return &c.Collect.DeniedNetworks }, checkNetworks),
+	setting("collect.trap_listen", parseText, func(c *Config) *string { return &c.Collect.TrapListen }, checkOptionalAddress),
 	setting("collect.ssl_folder", parseText, func(c *Config) *string { return &c.Collect.SSLFolder }, anything),
 	setting("storage.tiers.minute_share", parsePercent, func(c *Config) *int { return &c.Storage.MinuteShare }, checkShare),
 	setting("storage.tiers.hour_share", parsePercent, func(c *Config) *int { return &c.Storage.HourShare }, checkShare),
@@ -192,6 +193,14 @@ func checkAddress(text string) error {
 		return fmt.Errorf("found %.100q; expected host:port, such as 127.0.0.1:8420", text)
 	}
 	return nil
+}
+
+// checkOptionalAddress is checkAddress, or nothing.
+func checkOptionalAddress(text string) error {
+	if text == "" {
+		return nil
+	}
+	return checkAddress(text)
 }
 
 // checkNetworks accepts networks and addresses with commas between them.

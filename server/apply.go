@@ -51,6 +51,7 @@ func (s *Server) applyConfiguration(ctx context.Context, c *confcache.Changes) e
 	if s.polling != nil {
 		s.polling.apply(c)
 	}
+	s.traps.changed()
 	return s.applyTriggers(ctx, c)
 }
 
@@ -133,6 +134,7 @@ func (s *Server) ExpireItems(ctx context.Context, now int64) (int, error) {
 func collectedTypes() []model.ItemType {
 	return []model.ItemType{
 		model.PassiveAgent, model.Trapper, model.Internal, model.ActiveAgent, model.Calculated, model.Dependent, model.HTTPAgent, model.SimpleCheck,
+		model.SNMPAgent, model.SNMPTrap,
 	}
 }
 

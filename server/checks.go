@@ -13,6 +13,7 @@ import (
 	"tidemark/collect/icmp"
 	"tidemark/collect/poller"
 	"tidemark/collect/simple"
+	"tidemark/collect/snmp"
 )
 
 // CollectOptions are the settings of checks that the server makes.
@@ -21,6 +22,8 @@ type CollectOptions struct {
 	Allowed, Denied []netip.Prefix
 	// SSLFolder holds certificates and keys that items name; empty is the folder ssl in the data folder.
 	SSLFolder string
+	// Traps, if not nil, is the UDP socket for SNMP traps; Run closes it.
+	Traps net.PacketConn
 }
 
 // checks are the collectors that ask for values, besides those of agents.
@@ -46,9 +49,10 @@ func (s *Server) openChecks() (*checks, error) {
 	}
 	pinger := icmp.New(icmp.Options{Rules: rules, Metrics: s.metrics})
 	web := httpagent.New(httpagent.Options{Rules: rules, Files: files.FS(), Agent: "Tidemark " + s.o.Version})
+	devices := snmp.New(snmp.Options{Metrics: s.metrics})
 	return &checks{
-		kinds:   []poller.Kind{web.Kind(), simple.New(simple.Options{Rules: rules, Pinger: pinger}).Kind()},
-		closers: []io.Closer{web, pinger, files},
+		kinds:   []poller.Kind{devices.Kind(), web.Kind(), simple.New(simple.Options{Rules: rules, Pinger: pinger}).Kind()},
+		closers: []io.Closer{devices, web, pinger, files},
 	}, nil
 }
 

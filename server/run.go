@@ -53,6 +53,9 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error { return s.access.Run(running) })
 	g.Go(func() error { return s.cache.Run(running, s.db.Changed()) })
 	g.Go(func() error { return s.polling.Run(running) })
+	if s.traps != nil {
+		g.Go(func() error { return s.traps.Run(running) })
+	}
 	g.Go(func() error { return s.discovery.Run(running) })
 	g.Go(func() error { return s.evaluator.Run(running) })
 	g.Go(func() error { return s.events.Run(running) })

@@ -110,6 +110,7 @@ type Server struct {
 	agents      *agentAccess
 	polling     *polling
 	checks      *checks
+	traps       *traps
 	scripts     *script.Runner
 	presence    *presence
 	discovery   *discovery.Engine
@@ -322,6 +323,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 		options.Registrar = &registrar{db: s.db, cache: s.cache, logger: s.logger}
 	}
 	s.trapper = trapper.New(options)
+	s.traps = s.openTraps()
 	if s.checks, err = s.openChecks(); err != nil {
 		return fmt.Errorf("open the collectors: %w", err)
 	}

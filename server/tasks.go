@@ -14,7 +14,8 @@ import (
 // configured becomes not supported, with the reason.
 func pollTask(h *model.Host, item *model.Item) (poller.Task, bool) {
 	t := poller.Task{Item: item, Host: h, Interface: h.InterfaceFor(item)}
-	if item.Collect != nil {
+	// An SNMP item's is the time of one request, of which a call makes many.
+	if item.Collect != nil && item.Type != model.SNMPAgent {
 		if t.Timeout = item.Collect.Timeout; t.Timeout > 0 && item.Type == model.PassiveAgent {
 			t.Timeout += time.Second // The agent is told its limit; its answer needs time to arrive.
 		}

@@ -46,8 +46,14 @@ func TestDocs(t *testing.T) {
 func (s *server) has(host string, want map[string]string) {
 	s.t.Helper()
 	for key, value := range want {
+		var got reading
+		defer func() {
+			if s.t.Failed() {
+				s.t.Logf("%s of %s: %+v %+v", key, host, got, got.Last)
+			}
+		}()
 		until(s.t, fmt.Sprintf("item %s of %s is %q", key, host, value), func() bool {
-			got := s.items(host)[key]
+			got = s.items(host)[key]
 			if text := strings.TrimSpace(got.Error); text != "" && strings.HasPrefix(value, "! ") {
 				return strings.Contains(text, value[2:])
 			}

@@ -1,0 +1,156 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+
+	"tidemark/collect/snmptrap"
+	"tidemark/confcache"
+	"tidemark/internal/pcre"
+	"tidemark/model"
+)
+
+// traps takes SNMP traps; nil when the server does not listen for them.
+type traps struct {
+	listener *snmptrap.Listener
+	socket   net.PacketConn
+	// wake says that the configuration changed; the newest snapshot is taken when its turn comes.
+	wake  chan struct{}
+	cache *confcache.Cache
+	warn  func(host, key string, err error)
+}
+
+// namesEvery is how often the names of interfaces are looked up again.
+const namesEvery = 5 * time.Minute
+
+func (s *Server) openTraps() *traps {
+	if s.o.Collect.Traps == nil {
+		return nil
+	}
+	return &traps{
+		listener: snmptrap.New(snmptrap.Options{Sink: s.preproc, Log: s.logger, Metrics: s.metrics}), socket: s.o.Collect.Traps,
+		wake: make(chan struct{}, 1), cache: s.cache, warn: func(host, key string, err error) {
+			s.logger.Warn("an item for traps cannot be used", "host", host, "key", key, "error", err)
+		},
+	}
+}
+
+// changed brings a change of the configuration into force soon.
+func (t *traps) changed() {
+	if t == nil {
+		return
+	}
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run takes traps until ctx ends.
+func (t *traps) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- t.listener.Run(ctx, t.socket) }()
+	tick := time.NewTicker(namesEvery)
+	defer tick.Stop()
+	for {
+		t.listener.Apply(t.targets(ctx, t.cache.Snapshot()))
+		select {
+		case err := <-done:
+			return err
+		case <-t.wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// targets are the interfaces of hosts with items for traps.
+func (t *traps) targets(ctx context.Context, s *confcache.Snapshot) []snmptrap.Target {
+	var list []snmptrap.Target
+	for h := range s.Hosts() {
+		if !h.Enabled {
+			continue
+		}
+		byInterface := make(map[*model.Interface]*snmptrap.Target)
+		items := s.Items(h.ID)
+		for i := range items {
+			item := &items[i]
+			if item.Type != model.SNMPTrap || !item.Enabled {
+				continue
+			}
+			at := h.InterfaceFor(item)
+			if at == nil || at.SNMP == nil {
+				t.warn(h.Host, item.Key, errors.New("the host has no interface of type SNMP"))
+				continue
+			}
+			to := byInterface[at]
+			if to == nil {
+				to = &snmptrap.Target{Access: *at.SNMP}
+				byInterface[at] = to
+			}
+			if err := addTrapItem(to, item); err != nil {
+				t.warn(h.Host, item.Key, err)
+			}
+		}
+		for at, to := range byInterface {
+			for _, address := range lookUp(ctx, at.Address) {
+				each := *to
+				each.Address = address
+				list = append(list, each)
+			}
+		}
+	}
+	return list
+}
+
+func addTrapItem(to *snmptrap.Target, item *model.Item) error {
+	pattern, fallback, ok := snmptrap.KeyPattern(item.CheckKey())
+	switch {
+	case !ok:
+		return errors.New("expected snmptrap[regexp] or snmptrap.fallback")
+	case fallback:
+		to.Fallback = item.ID
+	case pattern == "":
+		to.Items = append(to.Items, snmptrap.Item{ID: item.ID})
+	default:
+		re, err := pcre.Compile(pattern)
+		if err != nil {
+			return err
+		}
+		to.Items = append(to.Items, snmptrap.Item{ID: item.ID, Matcher: trapMatcher{re}})
+	}
+	return nil
+}
+
+// trapMatcher looks for an expression in the text of a trap; one that takes too long does not fit.
+type trapMatcher struct{ re *pcre.Regexp }
+
+// MatchString reports whether the expression fits.
+func (m trapMatcher) MatchString(text string) bool {
+	ok, err := m.re.Match([]byte(text))
+	return ok && err == nil
+}
+
+// lookUpTime bounds looking for the addresses of a name.
+const lookUpTime = 2 * time.Second
+
+// lookUp returns the addresses of an interface.
+func lookUp(ctx context.Context, text string) []netip.Addr {
+	if at, err := netip.ParseAddr(text); err == nil {
+		return []netip.Addr{at.Unmap().WithZone("")}
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookUpTime)
+	defer cancel()
+	list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", text)
+	if err != nil {
+		return nil
+	}
+	for i := range list {
+		list[i] = list[i].Unmap().WithZone("")
+	}
+	return list
+}
