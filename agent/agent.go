@@ -110,6 +110,7 @@ func (o *Options) Validate() error {
 // Agent collects and sends. Open makes one.
 type Agent struct {
 	options Options
+	dir     string
 	log     *slog.Logger
 	state   *state
 	buffer  *buffer
@@ -155,7 +156,7 @@ func Open(ctx context.Context, dir string, o Options) (*Agent, error) {
 		return nil, fmt.Errorf("open agent folder: %w", err)
 	}
 	a := &Agent{
-		options: o, log: o.Logger,
+		options: o, dir: dir, log: o.Logger,
 		lists: make(chan list, 1), slow: make(chan *job, maxSlowJobs), put: make(chan struct{}, 1), ask: make(chan struct{}, 1),
 	}
 	a.machine = key.NewMachine(key.Options{Proc: o.Proc, Sys: o.Sys, Hostname: o.Host, Version: o.Version})

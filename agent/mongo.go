@@ -22,6 +22,11 @@ type Mongo struct {
 	Ports []uint16
 	// Interval is that of the stored statistics; zero means 10 s.
 	Interval time.Duration
+	// Log is the JSON log file of the server on this machine. Its slow requests are told as sampled ones, for servers whose traffic is encrypted;
+	// empty reads none.
+	Log string
+	// DropPrivileges gives up every capability of the process as soon as the capture is open, where the agent can live without.
+	DropPrivileges bool
 	// URI is the connection string of the server that is asked for its own counters; empty asks none. It appears in no message and no value.
 	URI string
 }
@@ -36,8 +41,8 @@ func (m Mongo) interval() time.Duration {
 const (
 	defaultMongoPort     = 27017
 	defaultMongoInterval = 10 * time.Second
-	// mongoShapes bounds the live shapes, so that their eleven items each stay below what a server takes from a host.
-	mongoShapes = 1500
+	// mongoShapes bounds the live shapes. A server takes the items of as many, and of those that lived in the last week, apart from a host's others.
+	mongoShapes = 2000
 	// maxMongoItems bounds the table of items that were met; beyond it the table begins anew.
 	maxMongoItems = 50_000
 )
@@ -55,6 +60,9 @@ func (a *Agent) watchMongo(ctx context.Context) {
 		return
 	}
 	defer ring.Close()
+	if m.DropPrivileges {
+		a.dropPrivileges()
+	}
 	a.log.Info("MongoDB traffic is being watched", "interface", m.Interface, "ports", ports)
 	if err := a.sniffMongo(ctx, ring, ports); err != nil && ctx.Err() == nil {
 		a.log.Error("MongoDB traffic is no longer watched", "interface", m.Interface, "error", err)

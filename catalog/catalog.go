@@ -22,8 +22,11 @@ import (
 
 // Options adjust a catalog.
 type Options struct {
-	// MaxDeclared bounds the declared items of one host; zero means 20,000.
+	// MaxDeclared bounds the declared items of one host; zero means 20,000. Those of MongoDB's shapes have a bound of their own.
 	MaxDeclared int
+	// MaxShapeItems bounds the items of MongoDB's shapes (keys mongo.shape[…]) of one host; zero means 60,000: 2,000 shapes that live with ten
+	// items each, and those that lived in the last week.
+	MaxShapeItems int
 	// MinItemID is below every id that is given out: pass one more than the largest id that the configuration or the
 	// engine knows, so that a lost log cannot give an id a second time. Zero asks for nothing.
 	MinItemID model.ItemID
@@ -36,8 +39,9 @@ type Options struct {
 }
 
 const (
-	defaultMaxDeclared = 20_000
-	defaultForget      = 7 * 24 * time.Hour
+	defaultMaxDeclared   = 20_000
+	defaultMaxShapeItems = 60_000
+	defaultForget        = 7 * 24 * time.Hour
 	// idBlock is how many ids one log record reserves. A crash loses at most so many, out of 2^64.
 	idBlock = 4096
 	// idSkip is jumped over when the end of the log is missing, so that ids reserved there are not given again.
@@ -72,6 +76,9 @@ type counters struct {
 func Open(ctx context.Context, fsys vfs.FS, dir string, options Options) (*Catalog, error) {
 	if options.MaxDeclared == 0 {
 		options.MaxDeclared = defaultMaxDeclared
+	}
+	if options.MaxShapeItems == 0 {
+		options.MaxShapeItems = defaultMaxShapeItems
 	}
 	if options.Forget == 0 {
 		options.Forget = defaultForget

@@ -122,6 +122,31 @@ func TestDeclare_limits(t *testing.T) {
 	}
 }
 
+// TestDeclare_shapeItems bounds the items of MongoDB's shapes apart, over a restart too.
+func TestDeclare_shapeItems(t *testing.T) {
+	fsys := newFS(t)
+	options := Options{MaxDeclared: 2, MaxShapeItems: 3}
+	c := open(t, fsys, options)
+	f := func(wantCreated, wantRefused int, keys ...string) {
+		t.Helper()
+		var declarations []Declaration
+		for _, k := range keys {
+			declarations = append(declarations, Declaration{Key: k})
+		}
+		_, created, err := c.Declare(t.Context(), 1, "h", declarations)
+		refused := &RefusedError{}
+		if created != wantCreated || errors.As(err, &refused) != (wantRefused > 0) || refused.OverLimit != wantRefused {
+			t.Errorf("%v: created %d, error %v", keys, created, err)
+		}
+	}
+	f(3, 2, "mongo.shape[a]", "mongo.shape[b]", "mongo.shape[c]", "mongo.shape[d]", "mongo.shape[e]")
+	f(2, 1, "a", "b", "c")
+	_ = c.Close()
+	c = open(t, fsys, options)
+	f(0, 2, "mongo.shape[d]", "c")
+	f(0, 0, "mongo.shape[a]", "a")
+}
+
 func TestDeclare_configuredItemWins(t *testing.T) {
 	c := open(t, newFS(t), Options{})
 	item := model.Item{ID: 500, HostID: 1, Key: "k", ValueType: model.Uint, Units: "B"}

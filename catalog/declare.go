@@ -45,7 +45,7 @@ type RefusedError struct {
 func (e *RefusedError) Error() string {
 	text := fmt.Sprintf("host %q:", e.Host)
 	if e.OverLimit > 0 {
-		text += fmt.Sprintf(" %d items are over the limit of %d declared items per host", e.OverLimit, e.Limit)
+		text += fmt.Sprintf(" %d items are over the limit of %d declared items per host, or of those of MongoDB shapes", e.OverLimit, e.Limit)
 	}
 	if e.Invalid > 0 {
 		text += fmt.Sprintf(" %d items have no valid declaration, the first: %s", e.Invalid, e.First)
@@ -204,9 +204,10 @@ func (c *Catalog) compare(hostID model.HostID, wanted []definition, refused *Ref
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	h := c.index.hosts[hostID]
-	room := c.options.MaxDeclared
+	room, shapeRoom := c.options.MaxDeclared, c.options.MaxShapeItems
 	if h != nil {
-		room -= h.declared
+		room -= h.declared - h.shapeItems
+		shapeRoom -= h.shapeItems
 	}
 	seen := make(map[string]bool)
 	for i := range wanted {
@@ -215,15 +216,20 @@ func (c *Catalog) compare(hostID model.HostID, wanted []definition, refused *Ref
 			continue
 		}
 		e := c.index.byKey(h, d.key)
+		left := &room
+		if isShapeItem(d.key) {
+			left = &shapeRoom
+		}
 		switch {
 		case e != nil && c.index.same(e, d):
 			continue
 		case e != nil:
 			d.id = e.id
-		case fresh >= room:
+		case *left <= 0:
 			refused.OverLimit++
 			continue
 		default:
+			*left--
 			fresh++
 		}
 		seen[d.key] = true

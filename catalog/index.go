@@ -3,6 +3,7 @@ package catalog
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 	"time"
 
 	"tidemark/model"
@@ -32,6 +33,8 @@ type host struct {
 	name     uint32
 	items    map[uint32]uint32
 	declared int
+	// shapeItems are those of the declared ones that are of MongoDB shapes.
+	shapeItems int
 }
 
 // definition is an item on its way into the index or the log.
@@ -153,6 +156,9 @@ func (x *index) add(h *host, d *definition) uint32 {
 	h.items[e.key] = i
 	if d.kind == model.Declared {
 		h.declared++
+		if isShapeItem(d.key) {
+			h.shapeItems++
+		}
 	}
 	if !d.valueType.Numeric() {
 		return i
@@ -192,8 +198,15 @@ func (x *index) kill(i uint32) {
 	}
 	if e.kind == model.Declared {
 		e.host.declared--
+		if isShapeItem(x.symbols.text[e.key]) {
+			e.host.shapeItems--
+		}
 	}
 }
+
+// isShapeItem reports whether a key is that of a MongoDB shape. They are bounded apart: what clients ask of a database must not leave the
+// machine's own items without room.
+func isShapeItem(key string) bool { return strings.HasPrefix(key, "mongo.shape[") }
 
 // acquireSet packs labels and returns the number of the set.
 func (x *index) acquireSet(labels model.Labels) uint32 {

@@ -43,6 +43,7 @@ func runAgent(c *cobra.Command, s *settings) error {
 	if err != nil {
 		return err
 	}
+	options.Mongo.DropPrivileges = true
 	a, err := agent.Open(c.Context(), spool(conf.Data), options)
 	if err != nil {
 		return err
