@@ -118,7 +118,11 @@ type Agent struct {
 	peer    *peer
 	sender  *sender
 	mongo   *mongodb.Monitor // nil when no MongoDB server is asked
-	stats   stats
+	// mongoFlows is how many connections to MongoDB the wire shows, or notWatched.
+	mongoFlows atomic.Int64
+	// profiled are the requests that MongoDB's profiler tells of; nil when it is not read.
+	profiled *sampledRequests
+	stats    stats
 
 	lists chan list     // from the refresher to the collector
 	slow  chan *job     // from the collector to the workers
@@ -170,13 +174,14 @@ func Open(ctx context.Context, dir string, o Options) (*Agent, error) {
 		})
 	}
 	if err == nil && o.Mongo.URI != "" {
-		if a.mongo, err = mongodb.Open(mongodb.Options{URI: o.Mongo.URI, Interval: o.Mongo.interval(), Logger: a.log}); err != nil {
+		if err = a.openMongo(); err != nil {
 			err = errors.Join(err, a.buffer.close())
 		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, lock.Close(), a.machine.Close())
 	}
+	a.mongoFlows.Store(notWatched)
 	a.peer = newPeer(o.Server, dial)
 	a.sender = newSender(a)
 	a.register(o.Metrics)
@@ -204,6 +209,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	if a.mongo != nil {
 		others.Go(func() { a.askMongo(ctx) })
+	}
+	if a.options.Mongo.Log != "" {
+		others.Go(func() { a.followMongo(ctx) })
 	}
 	newCollector(a).run(ctx)
 	cancel()

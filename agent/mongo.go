@@ -25,6 +25,8 @@ type Mongo struct {
 	// Log is the JSON log file of the server on this machine. Its slow requests are told as sampled ones, for servers whose traffic is encrypted;
 	// empty reads none.
 	Log string
+	// Profiler reads the profilers of the server's databases, where they are on, by the connection of URI.
+	Profiler bool
 	// DropPrivileges gives up every capability of the process as soon as the capture is open, where the agent can live without.
 	DropPrivileges bool
 	// URI is the connection string of the server that is asked for its own counters; empty asks none. It appears in no message and no value.
@@ -46,6 +48,9 @@ const (
 	// maxMongoItems bounds the table of items that were met; beyond it the table begins anew.
 	maxMongoItems = 50_000
 )
+
+// notWatched stands for the number of connections while the wire is not watched.
+const notWatched = -1
 
 // watchMongo watches MongoDB traffic until ctx ends. A device that cannot be opened is told once: the agent's other work goes on.
 func (a *Agent) watchMongo(ctx context.Context) {
@@ -72,6 +77,7 @@ func (a *Agent) watchMongo(ctx context.Context) {
 // sniffMongo turns the frames of a source into rows until it ends or ctx does.
 func (a *Agent) sniffMongo(ctx context.Context, source capture.Source, ports []uint16) error {
 	interval := a.options.Mongo.interval()
+	defer a.mongoFlows.Store(notWatched)
 	s, err := sniff.New(sniff.Options{Ports: ports, Shapes: mongoShapes})
 	if err != nil {
 		return fmt.Errorf("watch MongoDB traffic: %w", err)
@@ -87,11 +93,17 @@ type mongoWatch struct {
 	known map[*sniff.Item]*item
 }
 
-// take drains one interval. Only a Tidemark server takes items that the agent declares; for others the interval is dropped.
+// take drains one interval.
 func (w *mongoWatch) take(s *sniff.Sniffer, to int64) {
+	w.agent.mongoFlows.Store(int64(s.Counters().Flows))
+	w.send(func(put func(sniff.ItemValue)) { w.items.Take(s, to, put) })
+}
+
+// send makes rows of what take hands to it. Only a Tidemark server takes items that the agent declares; for others the interval is dropped.
+func (w *mongoWatch) send(take func(put func(sniff.ItemValue))) {
 	wanted := w.agent.state.get().Tidemark
 	var rows []row
-	w.items.Take(s, to, func(v sniff.ItemValue) {
+	take(func(v sniff.ItemValue) {
 		if wanted {
 			rows = append(rows, row{at: v.At, item: w.item(v.Item), value: mongoValue(v)})
 		}

@@ -28,7 +28,7 @@ type settings struct {
 	autoregistration          bool
 	agentServer, agentHost    string
 	agentInterval             time.Duration
-	mongo, mongoURI           string
+	mongo, mongoURI, mongoLog string
 	tls                       config.AgentTLS
 	verbose                   bool
 	flags                     *pflag.FlagSet
@@ -63,6 +63,7 @@ func (s *settings) addAgent(f *pflag.FlagSet) {
 	f.StringVar(&s.tls.KeyFile, "tls-key-file", "", "file with the key of the own certificate")
 	f.StringVar(&s.tls.ServerIssuer, "tls-server-cert-issuer", "", "issuer that the server's certificate must have")
 	f.StringVar(&s.tls.ServerSubject, "tls-server-cert-subject", "", "subject that the server's certificate must have")
+	f.StringVar(&s.mongoLog, "mongo-log", "", "take slow requests from this JSON log of mongod, where the traffic is encrypted")
 	f.StringVar(&s.mongoURI, "mongo-uri", "", "ask the MongoDB server on this machine for its own counters, such as mongodb://127.0.0.1:27017/ (a password is better kept in agent.mongo.uri_file)")
 	f.DurationVar(&s.agentInterval, "interval", 0, "time between two measurements (default 1s)")
 }
@@ -95,6 +96,7 @@ func (s *settings) load() (*config.Config, error) {
 		{"tls-key-file", &c.Agent.TLS.KeyFile, s.tls.KeyFile},
 		{"tls-server-cert-issuer", &c.Agent.TLS.ServerIssuer, s.tls.ServerIssuer},
 		{"tls-server-cert-subject", &c.Agent.TLS.ServerSubject, s.tls.ServerSubject},
+		{"mongo-log", &c.Agent.MongoLog, s.mongoLog},
 		{"mongo-uri", &c.Agent.MongoURI, s.mongoURI},
 	}
 	for _, t := range texts {
@@ -273,7 +275,7 @@ func agentOptions(c *config.Config, logger *slog.Logger) (agent.Options, error) 
 	return agent.Options{
 		Server: c.Agent.Server, Host: c.Agent.Host, Interval: c.Agent.Interval, BufferBytes: c.Agent.BufferBytes, Version: Version, Logger: logger,
 		TLS:   agent.TLS(c.Agent.TLS),
-		Mongo: agent.Mongo{Interface: c.Agent.MongoInterface, Ports: c.Agent.MongoPorts, Interval: c.Agent.MongoInterval, URI: uri},
+		Mongo: agent.Mongo{Interface: c.Agent.MongoInterface, Ports: c.Agent.MongoPorts, Interval: c.Agent.MongoInterval, URI: uri, Log: c.Agent.MongoLog, Profiler: c.Agent.MongoProfiler},
 	}, err
 }
 

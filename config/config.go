@@ -146,6 +146,10 @@ type Agent struct {
 	// MongoURI is the connection string of the MongoDB server on this machine, which is asked for its own counters; MongoURIFile is a file
 	// that holds it. Both empty: it is not asked.
 	MongoURI, MongoURIFile string
+	// MongoLog is the server's JSON log file, from which slow requests are taken; empty for none.
+	MongoLog string
+	// MongoProfiler reads the profilers of the server's databases, where they are on.
+	MongoProfiler bool
 	// MongoInterval is that of all MongoDB statistics; zero means 10 s.
 	MongoInterval time.Duration
 	TLS           AgentTLS

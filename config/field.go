@@ -72,6 +72,8 @@ var fields = []field{
 	setting("agent.mongo.ports", parsePorts, func(c *Config) *[]uint16 { return &c.Agent.MongoPorts }, anything),
 	setting("agent.mongo.uri", parseText, func(c *Config) *string { return &c.Agent.MongoURI }, anything),
 	setting("agent.mongo.uri_file", parseText, func(c *Config) *string { return &c.Agent.MongoURIFile }, anything),
+	setting("agent.mongo.log", parseText, func(c *Config) *string { return &c.Agent.MongoLog }, anything),
+	setting("agent.mongo.profiler", parseBool, func(c *Config) *bool { return &c.Agent.MongoProfiler }, anything),
 	setting("agent.mongo.interval", ParseDuration, func(c *Config) *time.Duration { return &c.Agent.MongoInterval }, checkMongoInterval),
 	setting("agent.interval", ParseDuration, func(c *Config) *time.Duration { return &c.Agent.Interval }, checkInterval),
 	setting("agent.tls.connect", parseText, func(c *Config) *string { return &c.Agent.TLS.Connect }, oneOf("unencrypted", "psk", "cert")),

@@ -2,6 +2,7 @@ package sniff
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +48,9 @@ type Items struct {
 	clients  map[clientKey]*[clientItems]Item
 	own      [ownItems]Item
 	buffer   []byte
+	// instance and sampled are set for what a server tells of itself: its name, and where it tells it.
+	instance, sampled string
+	told              [toldItems]Item
 }
 
 type itemKey struct {
@@ -98,6 +102,11 @@ var (
 		{"unread", "messages not understood", "", model.Uint},
 		{"shapes", "shapes", "", model.Uint},
 	}
+	toldMeasures = [...]quantity{
+		{"told", "requests that the server told of", "", model.Uint},
+		{"unread", "requests told of that could not be read", "", model.Uint},
+		{"shapes", "shapes", "", model.Uint},
+	}
 )
 
 const (
@@ -105,6 +114,7 @@ const (
 	clientItems = len(clientMeasures)
 	serverItems = len(serverMeasures)
 	ownItems    = len(ownMeasures)
+	toldItems   = len(toldMeasures)
 )
 
 // NewItems returns a converter for intervals of the given length.
@@ -116,24 +126,76 @@ func NewItems(interval time.Duration) *Items {
 	return n
 }
 
+// NewSampledItems returns a converter for requests of one server that were not sniffed but told, by its log or its profiler. They are an instance
+// of their own, "ADDRESS (SOURCE)", and have the label sampled, so that nobody adds them to what was sniffed or takes them for all requests.
+//
+//	mongo.sampled[INSTANCE,told|unread|shapes]
+func NewSampledItems(interval time.Duration, address, source string) *Items {
+	n := NewItems(interval)
+	n.instance, n.sampled = address+" ("+source+")", source
+	for i, m := range toldMeasures {
+		n.told[i] = n.item("mongo.sampled["+parameter(n.instance)+","+m.name+"]", "MongoDB "+n.instance+": "+m.title, m, n.labels(model.Label{Name: "instance", Value: n.instance}))
+	}
+	return n
+}
+
+// name is how an instance is called.
+func (n *Items) name(server flow.Endpoint) string {
+	if n.instance != "" {
+		return n.instance
+	}
+	return address(server)
+}
+
+// labels adds the label that marks sampled items to others, which are sorted.
+func (n *Items) labels(list ...model.Label) model.Labels {
+	if n.sampled == "" {
+		return list
+	}
+	at := slices.IndexFunc(list, func(l model.Label) bool { return l.Name > "sampled" })
+	if at < 0 {
+		at = len(list)
+	}
+	return slices.Insert(list, at, model.Label{Name: "sampled", Value: n.sampled})
+}
+
 func (n *Items) item(key, name string, m quantity, labels model.Labels) Item {
 	return Item{Key: key, Name: name, Units: m.units, Type: m.kind, Interval: n.interval, Labels: labels}
 }
 
 // Take drains a sniffer's statistics of the interval that ended at to, and hands the values to put. Call it from RunOptions.Tick.
 func (n *Items) Take(s *Sniffer, to int64, put func(ItemValue)) {
-	s.Statistics().Drain(func(i *reqstat.Instance) {
+	n.drain(s.Statistics(), to, put)
+	c := s.Counters()
+	l := c.Losses()
+	for k, v := range [ownItems]uint64{uint64(c.Flows), l.KernelDrops, l.Gaps, l.Duplicates, l.EncryptedFlows, l.UnmatchedRequests + l.UnmatchedReplies, l.Unread, uint64(c.Shapes)} {
+		put(ItemValue{Item: &n.own[k], At: to, Bits: v})
+	}
+	n.forget()
+}
+
+// TakeSampled does the same for what a server told, where NewSampledItems made the converter.
+func (n *Items) TakeSampled(s *Sampled, to int64, put func(ItemValue)) {
+	n.drain(s.stats, to, put)
+	for k, v := range [toldItems]uint64{s.told, s.unread, uint64(s.finder.Len())} {
+		put(ItemValue{Item: &n.told[k], At: to, Bits: v})
+	}
+	s.makeRoom()
+	n.forget()
+}
+
+func (n *Items) drain(t *reqstat.Table, to int64, put func(ItemValue)) {
+	t.Drain(func(i *reqstat.Instance) {
 		for _, st := range i.Touched() {
 			n.shape(i, st, to, put)
 		}
 		n.server(i, to, put)
 		i.Clients(func(c reqstat.Client, st *reqstat.Statistics) { n.client(i, c, st, to, put) })
 	})
-	c := s.Counters()
-	l := c.Losses()
-	for k, v := range [ownItems]uint64{uint64(c.Flows), l.KernelDrops, l.Gaps, l.Duplicates, l.EncryptedFlows, l.UnmatchedRequests + l.UnmatchedReplies, l.Unread, uint64(c.Shapes)} {
-		put(ItemValue{Item: &n.own[k], At: to, Bits: v})
-	}
+}
+
+// forget drops the items of shapes that made room.
+func (n *Items) forget() {
 	for k := range n.shapes {
 		if k.shape.Forgotten() {
 			delete(n.shapes, k)
@@ -200,17 +262,18 @@ func (n *Items) shapeItems(server flow.Endpoint, s *shape.Shape) *[shapeItems]It
 	if s.Command == shape.OtherText {
 		fingerprint = shape.OtherText
 	}
-	labels := model.Labels{
-		{Name: "collection", Value: s.Collection},
-		{Name: "command", Value: s.Command},
-		{Name: "db", Value: s.Database},
-		{Name: "fingerprint", Value: fingerprint},
-		{Name: "instance", Value: address(server)},
-		{Name: "shape", Value: s.Text},
-	}
+	name := n.name(server)
+	labels := n.labels(
+		model.Label{Name: "collection", Value: s.Collection},
+		model.Label{Name: "command", Value: s.Command},
+		model.Label{Name: "db", Value: s.Database},
+		model.Label{Name: "fingerprint", Value: fingerprint},
+		model.Label{Name: "instance", Value: name},
+		model.Label{Name: "shape", Value: s.Text},
+	)
 	var items [shapeItems]Item
 	for k, m := range shapeMeasures {
-		items[k] = n.item("mongo.shape["+parameter(address(server))+","+fingerprint+","+m.name+"]", s.Namespace()+" "+s.Command+": "+m.title, m, labels)
+		items[k] = n.item("mongo.shape["+parameter(name)+","+fingerprint+","+m.name+"]", s.Namespace()+" "+s.Command+": "+m.title, m, labels)
 	}
 	return &items
 }
@@ -219,9 +282,9 @@ func (n *Items) server(i *reqstat.Instance, at int64, put func(ItemValue)) {
 	items := n.servers[i.Server]
 	if items == nil {
 		items = &[serverItems]Item{}
-		name := address(i.Server)
+		name := n.name(i.Server)
 		for k, m := range serverMeasures {
-			items[k] = n.item("mongo.instance["+parameter(name)+","+m.name+"]", "MongoDB "+name+": "+m.title, m, model.Labels{{Name: "instance", Value: name}})
+			items[k] = n.item("mongo.instance["+parameter(name)+","+m.name+"]", "MongoDB "+name+": "+m.title, m, n.labels(model.Label{Name: "instance", Value: name}))
 		}
 		n.servers[i.Server] = items
 	}
@@ -261,8 +324,8 @@ func (n *Items) client(i *reqstat.Instance, c reqstat.Client, st *reqstat.Statis
 		}
 		items = &[clientItems]Item{}
 		host, _, _ := strings.Cut(address(flow.Endpoint{Address: c.Address.Address}), ":0")
-		server := address(i.Server)
-		labels := model.Labels{{Name: "application", Value: c.Application}, {Name: "client", Value: host}, {Name: "instance", Value: server}}
+		server := n.name(i.Server)
+		labels := n.labels(model.Label{Name: "application", Value: c.Application}, model.Label{Name: "client", Value: host}, model.Label{Name: "instance", Value: server})
 		for k, m := range clientMeasures {
 			items[k] = n.item("mongo.client["+parameter(server)+","+parameter(c.Application)+","+parameter(host)+","+m.name+"]", c.Application+" at "+host+": "+m.title, m, labels)
 		}

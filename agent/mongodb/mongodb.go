@@ -16,6 +16,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"tidemark/model"
+	"tidemark/sniff"
 )
 
 // Options say which server is asked.
@@ -24,6 +25,8 @@ type Options struct {
 	URI string
 	// Interval is how often Collect is called; zero means 10 s. What changes slowly is asked for once a minute at most.
 	Interval time.Duration
+	// Profile gets the requests that the profilers of the databases tell of, on Collect's goroutine, valid during the call; nil reads no profiler.
+	Profile func(Verdict, *sniff.Told)
 	// Logger gets the messages; nil discards them.
 	Logger *slog.Logger
 }
@@ -78,6 +81,7 @@ type Monitor struct {
 	up          bool
 	known       bool // whether the server was ever asked
 	connections uint64
+	profile     profile
 	refused     uint64 // items for which there was no room
 }
 
@@ -95,6 +99,9 @@ func Open(o Options) (*Monitor, error) {
 	}
 	m := &Monitor{options: o, instance: a.instance, secrets: a.secrets, log: o.Logger, items: map[string]*Item{}}
 	m.groups = newGroups()
+	if o.Profile != nil {
+		m.groups = append(m.groups, &group{name: "profiler", ask: (*Monitor).askProfiler})
+	}
 	settings := options.Client().ApplyURI(o.URI).SetAppName(Application).SetDirect(true).
 		SetMaxPoolSize(2).SetMinPoolSize(0).SetMaxConnecting(1).SetServerMonitoringMode("poll").
 		SetConnectTimeout(commandTimeout).SetServerSelectionTimeout(commandTimeout).
@@ -113,6 +120,11 @@ func (m *Monitor) Instance() string { return m.instance }
 
 // Connections is how many connections the server said it has, in the last round; zero while it does not answer.
 func (m *Monitor) Connections() uint64 { return m.connections }
+
+// Unseen hands on how many connections a watched network does not show.
+func (m *Monitor) Unseen(n uint64, put func(Value)) {
+	m.put(put, whole("connections", "unseen", "Connections that the watched network does not show", "", n, false))
+}
 
 // Close ends the connections.
 func (m *Monitor) Close() error {

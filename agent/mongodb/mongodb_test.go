@@ -10,6 +10,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.uber.org/goleak"
+
+	"tidemark/sniff"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -197,4 +199,40 @@ func TestOpen(t *testing.T) {
 	f("mongodb://alice:s3cr3t%zz@db1/", "", "connection string")
 	f("mongodb://alice:s3cr3t@db1/?authMechanism=alice-s3cr3t", "", "connection string")
 	f("mongodb://alice:s3cr3t@db1/?tls=k3y&tlsCertificateKeyFilePassword=k3y", "", "connection string")
+}
+
+// TestCollect_profiler reads a profiler that is on, from what is written after it was found.
+func TestCollect_profiler(t *testing.T) {
+	f := newFakeMongo(t)
+	now := time.Unix(1_700_000_000, 0)
+	f.answer("serverStatus", document(t, "serverstatus-8.0"))
+	f.answer("listDatabases", bson.D{{Key: "ok", Value: 1}, {Key: "databases", Value: bson.A{bson.D{{Key: "name", Value: "shop"}}}}})
+	f.answer("profile", bson.D{{Key: "ok", Value: 1}, {Key: "was", Value: 1}, {Key: "slowms", Value: 100}})
+	entry := func(at time.Time) bson.D {
+		return bson.D{
+			{Key: "op", Value: "query"},
+			{Key: "ns", Value: "shop.users"},
+			{Key: "command", Value: bson.D{{Key: "find", Value: "users"}, {Key: "$db", Value: "shop"}}},
+			{Key: "millis", Value: 120},
+			{Key: "ts", Value: bson.NewDateTimeFromTime(at)},
+		}
+	}
+	f.answer("find", cursor(entry(now.Add(time.Second)), entry(now.Add(2*time.Second))))
+	slow := 0
+	m, err := Open(Options{URI: f.uri(""), Profile: func(v Verdict, told *sniff.Told) {
+		if v == Slow && told.LatencyNanos == 120e6 {
+			slow++
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	got := round(t, m, now)
+	if v := got["mongodb.self["+m.Instance()+",profilers]"]; slow != 2 || v.Bits != 1 {
+		t.Errorf("%d requests, %+v", slow, v)
+	}
+	if at := m.profile.since["shop"]; at != now.Add(2*time.Second).UnixMilli() {
+		t.Errorf("read up to %d", at)
+	}
 }

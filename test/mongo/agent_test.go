@@ -116,3 +116,28 @@ func query(t *testing.T, page, expression string) float64 {
 	}
 	return v
 }
+
+// TestPrivileges runs an agent as root, which is to have no privilege left in any thread once it captures, and to go on all the same.
+func TestPrivileges(t *testing.T) {
+	trapper, page := freeAddress(t, "127.0.0.1"), freeAddress(t, "127.0.0.1")
+	run(t, binary, "server", "--data", filepath.Join(t.TempDir(), "server"), "--http", page, "--trapper", trapper, "--autoregistration")
+	agent := run(t, binary, "agent", "--server", trapper, "--host", "db1", "--mongo", "lo", "--data", filepath.Join(t.TempDir(), "agent"))
+	eventually(t, "every thread is without privileges", func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", agent.Process.Pid))
+		for _, thread := range threads {
+			status, err := os.ReadFile(thread)
+			if err != nil {
+				continue // It ended.
+			}
+			for _, want := range []string{"CapEff:\t0000000000000000\n", "CapPrm:\t0000000000000000\n", "NoNewPrivs:\t1\n"} {
+				if !strings.Contains(string(status), want) {
+					return false
+				}
+			}
+		}
+		return err == nil && len(threads) > 0
+	})
+	eventually(t, "it captures", func() bool { return query(t, page, `mongo_sniff{host="db1",key="mongo.sniff[connections]"}`) >= 0 })
+	before := query(t, page, `max(timestamp(system_uptime{host="db1"}))`)
+	eventually(t, "values go on", func() bool { return query(t, page, `max(timestamp(system_uptime{host="db1"}))`) > before })
+}

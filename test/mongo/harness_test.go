@@ -115,7 +115,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // run starts a program that is ended with the test. Its output is shown when the test fails.
-func run(t *testing.T, name string, args ...string) {
+func run(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
@@ -138,6 +138,7 @@ func run(t *testing.T, name string, args ...string) {
 			t.Logf("%s wrote:\n%s", filepath.Base(name), text)
 		}
 	})
+	return cmd
 }
 
 // freeAddress finds an address that nobody listens on.
