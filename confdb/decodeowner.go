@@ -270,9 +270,6 @@ func (d *decoder) trigger(n *node, owner, kind string) (triggerDef, bool) {
 		comments:     d.text(n, "description", ""), url: d.text(n, "url", ""), tags: d.tags(n),
 		extra: keep(n, "correlation_mode", "correlation_tag", "url_name", "discover"),
 	}
-	if n.field("correlation_tag") != nil {
-		d.report.remark(d.path, n.line, "correlation by tag is kept but has no effect: a recovery closes all problems of the trigger")
-	}
 	for _, o := range d.objects(n, "dependencies") {
 		t.depends = append(t.depends, dependDef{
 			name: d.name(o, "name"), expression: d.text(o, "expression", ""),

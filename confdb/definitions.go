@@ -194,11 +194,27 @@ func (f *triggerFields) trigger(t *model.Trigger) error {
 	t.Expression, t.Recovery, t.RecoveryMode, t.Severity = f.expression, f.recovery, f.recoveryMode, f.severity
 	t.Enabled, t.MultipleEvents, t.ManualClose = f.enabled, f.multiple, f.manual
 	t.Comments, t.URL = f.comments, f.url
+	t.CorrelationTag = f.correlation()
 	var err error
 	if t.Tags, err = unpackTags(f.tags); err != nil {
 		return fmt.Errorf("trigger %s: tags: %w", f.name, err)
 	}
 	return nil
+}
+
+// correlation is the tag by which recoveries close problems; empty for all problems.
+func (f *triggerFields) correlation() string {
+	if !strings.Contains(f.extra, "correlation_tag") {
+		return ""
+	}
+	var extra struct {
+		Mode string `json:"correlation_mode"`
+		Tag  string `json:"correlation_tag"`
+	}
+	if json.Unmarshal([]byte(f.extra), &extra) != nil || extra.Mode != "TAG_VALUE" && extra.Mode != "1" {
+		return ""
+	}
+	return extra.Tag
 }
 
 // split cuts an expression at the names of templates, which a host's name replaces.

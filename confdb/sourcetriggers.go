@@ -181,7 +181,7 @@ func (r *hostReader) ownDepends(ctx context.Context, span idRange) (map[model.Tr
 // instanceOf expands discovery macros in all texts of a trigger.
 func instanceOf(t model.Trigger, macros map[string]string) model.Trigger {
 	t.Name, t.EventName, t.OpData = expandText(t.Name, macros), expandText(t.EventName, macros), expandText(t.OpData, macros)
-	t.Comments, t.URL = expandText(t.Comments, macros), expandText(t.URL, macros)
+	t.Comments, t.URL, t.CorrelationTag = expandText(t.Comments, macros), expandText(t.URL, macros), expandText(t.CorrelationTag, macros)
 	t.Expression, t.Recovery = expandExpression(t.Expression, macros), expandExpression(t.Recovery, macros)
 	t.Tags = slices.Clone(t.Tags)
 	for i := range t.Tags {

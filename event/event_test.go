@@ -211,6 +211,32 @@ func TestRecord_blocksWhileTooMuchWaits(t *testing.T) {
 	}
 }
 
+func TestRecord_correlation(t *testing.T) {
+	m := &memory{triggers: map[model.TriggerID]model.Trigger{
+		1: {ID: 1, Name: "one", Expression: "last(/h/k)>1", CorrelationTag: "v", Tags: []model.Tag{{Name: "v", Value: "{ITEM.VALUE}"}, {Name: "w", Value: "x"}}},
+	}}
+	l, now := open(t, m)
+	*now = now.Add(time.Hour)
+	if err := l.Record(t.Context(), 1, []model.StateChange{problem(1, 50), problem(1, 60), problem(1, 150)}); err != nil {
+		t.Fatal(err)
+	}
+	f := func(c model.StateChange, open int, isProblem bool) {
+		t.Helper()
+		*now = now.Add(time.Hour)
+		if err := l.Record(t.Context(), 2, []model.StateChange{c}); err != nil {
+			t.Fatal(err)
+		}
+		s, _ := l.State(1)
+		if n := l.OpenProblems(1); n != open || s.Problem != isProblem || (s.OpenProblem != 0) != isProblem {
+			t.Errorf("%d open problems, state %+v; want %d, %v", n, s, open, isProblem)
+		}
+	}
+	f(recovery(1, 160), 2, true) // the value is 4096 from 100 s on, 2048 before
+	f(recovery(1, 170), 2, true)
+	f(recovery(1, 70), 0, false)
+	f(recovery(1, 71), 0, false)
+}
+
 func TestRecord_boundsProblemsOfATrigger(t *testing.T) {
 	m := &memory{}
 	l, _ := open(t, m)

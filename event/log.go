@@ -315,11 +315,13 @@ func (l *Log) apply(ctx context.Context, c *model.StateChange) {
 	case c.Event && c.Problem:
 		l.raise(ctx, c)
 	case c.Event:
-		l.resolve(c, l.byTrigger[c.TriggerID])
+		l.resolve(c, l.recovered(ctx, c))
 	}
 	s := l.states[c.TriggerID]
 	s.TriggerID, s.Problem, s.Error = c.TriggerID, c.Problem, c.Error
-	if c.Event {
+	if c.Event && !c.Problem && len(l.byTrigger[c.TriggerID]) > 0 {
+		s.Problem = true // some problems do not have the recovery's tag
+	} else if c.Event {
 		s.ChangedAt = c.At
 	}
 	s.OpenProblem = 0
@@ -342,6 +344,25 @@ func (l *Log) raise(ctx context.Context, c *model.StateChange) {
 	l.events = append(l.events, e)
 	l.open[e.ID] = model.Problem{Event: e}
 	l.byTrigger[e.TriggerID] = append(l.byTrigger[e.TriggerID], e.ID)
+}
+
+// recovered returns the problems that a recovery closes: all of the trigger, or those whose value of its correlation tag is the recovery's.
+func (l *Log) recovered(ctx context.Context, c *model.StateChange) []model.EventID {
+	ids := l.byTrigger[c.TriggerID]
+	t, ok := l.options.Objects.TriggerByID(c.TriggerID)
+	if !ok || t.CorrelationTag == "" || len(ids) == 0 {
+		return ids
+	}
+	e := model.Event{TriggerID: c.TriggerID, At: c.At}
+	l.describe(ctx, &e)
+	var same []model.EventID
+	for _, id := range ids {
+		p := l.open[id]
+		if slices.ContainsFunc(p.Tags, func(tag model.Tag) bool { return tag.Name == t.CorrelationTag && slices.Contains(e.Tags, tag) }) {
+			same = append(same, id)
+		}
+	}
+	return same
 }
 
 // resolve closes open problems, each by an event of its own.

@@ -244,6 +244,8 @@ type Trigger struct {
 	// MultipleEvents makes every evaluation to true a new problem.
 	MultipleEvents bool
 	ManualClose    bool
+	// CorrelationTag, if not empty, is the tag by which a recovery closes problems: those that have the same value of it.
+	CorrelationTag string
 	Tags           []Tag
 	Comments, URL  string
 	// DependsOn are triggers that, while in PROBLEM, keep this one quiet.

@@ -71,6 +71,7 @@ type flags struct {
 	related     bool
 	never       bool // recovery mode: never
 	multiple    bool
+	byTag       bool
 	manualClose bool
 	newestOnly  bool
 }
@@ -102,7 +103,7 @@ func (e *Evaluator) Apply(ctx context.Context, c Changes) error {
 			e.setLevels(c.Upserts)
 		}
 		if len(e.changes) > 0 {
-			failed = errors.Join(failed, e.events.Record(ctx, e.evaluated, e.changes))
+			failed = errors.Join(failed, e.record(ctx, e.changes))
 		}
 	}
 	share(len(c.Upserts) == 0, func() {
@@ -136,7 +137,7 @@ func (e *Evaluator) upsert(d *model.Trigger) {
 	t := &trigger{
 		id: d.ID, lastAt: lastAt, masters: slices.Clone(d.DependsOn), slot: noSlot,
 		flags: flags{
-			never: d.RecoveryMode == model.RecoverNever, multiple: d.MultipleEvents, manualClose: d.ManualClose,
+			never: d.RecoveryMode == model.RecoverNever, multiple: d.MultipleEvents, byTag: d.CorrelationTag != "", manualClose: d.ManualClose,
 			related: len(d.DependsOn) > 0 || e.dependents[d.ID] > 0,
 		},
 	}
@@ -352,7 +353,7 @@ func (e *Evaluator) ItemsChanged(ctx context.Context, host string) error {
 	if len(e.changes) == 0 {
 		return nil
 	}
-	return e.events.Record(ctx, e.evaluated, e.changes)
+	return e.record(ctx, e.changes)
 }
 
 // rebind lets a node stand for another item, or for none.

@@ -21,14 +21,16 @@ func (t *trigger) decide(v *verdict, blocked bool) (model.StateChange, bool) {
 	if hadFailure {
 		t.setFailure(expr.Failure{}, "")
 	}
+	recovered := false
 	switch {
 	case blocked:
 	case v.isTrue && (!t.problem || t.multiple && !v.quiet):
 		t.problem, change.Event = true, true
 	case !v.isTrue && t.problem && !t.never && (t.recovery == nil || v.recovered):
-		t.problem, change.Event = false, true
+		// By tag it closes some of the problems: until the events say how many are left, the trigger is in PROBLEM.
+		t.problem, change.Event, recovered = t.byTag, true, true
 	}
-	change.Problem = t.problem
+	change.Problem = t.problem && !recovered
 	return change, change.Event || hadFailure
 }
 

@@ -58,5 +58,5 @@ func (e *Evaluator) Tick(ctx context.Context, now time.Time) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	return e.events.Record(ctx, e.evaluated, changes)
+	return e.record(ctx, changes)
 }

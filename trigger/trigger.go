@@ -181,7 +181,18 @@ func (e *Evaluator) Evaluate(ctx context.Context, lsn model.LSN, b *model.Batch)
 	changes := e.work(context.WithoutCancel(ctx), b, e.now().UnixNano())
 	e.seconds.UpdateDuration(start)
 	e.evaluated = max(e.evaluated, lsn)
-	return e.events.Record(ctx, e.evaluated, changes)
+	return e.record(ctx, changes)
+}
+
+// record hands changes to the events. A recovery of a trigger whose problems are closed by tag may leave some open; then it is still in PROBLEM.
+func (e *Evaluator) record(ctx context.Context, changes []model.StateChange) error {
+	err := e.events.Record(ctx, e.evaluated, changes)
+	for i := range changes {
+		if t := e.triggers[changes[i].TriggerID]; t != nil && t.byTag && changes[i].Event {
+			t.problem = e.events.OpenProblems(t.id) > 0
+		}
+	}
+	return err
 }
 
 // State returns the present state of a trigger for display; false when the evaluator does not know it.
@@ -213,7 +224,7 @@ func (e *Evaluator) CloseProblem(ctx context.Context, id model.TriggerID, proble
 	change := model.StateChange{
 		TriggerID: id, At: e.now().UnixNano(), Problem: t.problem, Event: true, Error: t.failureText, Closes: problem,
 	}
-	return e.events.Record(ctx, e.evaluated, []model.StateChange{change})
+	return e.record(ctx, []model.StateChange{change})
 }
 
 // EvaluateText evaluates an expression that belongs to no trigger, such as a macro {?…} of a name, and returns its result as

@@ -154,6 +154,43 @@ func TestEvaluate_recovery(t *testing.T) {
 	r.want(append(want, "2@1000 ok", "1@7 problem", "2@7 problem", "3@7 problem", "4@7 problem")...)
 }
 
+// TestEvaluate_correlation has two problems with different tags: each goes with its own recovery, and the trigger is in PROBLEM until the last one
+// did.
+func TestEvaluate_correlation(t *testing.T) {
+	r := newRig(t)
+	r.apply(model.Trigger{
+		Expression: "last(/h/f)>10", RecoveryMode: model.RecoverByRecoveryExpression, Recovery: "last(/h/f)<10", MultipleEvents: true, CorrelationTag: "g",
+		Tags: []model.Tag{{Name: "g", Value: "{?last(/h/g)}"}},
+	})
+	g := func(at int64, v float64) {
+		b := model.NewBatch()
+		b.AppendFloat(5, at*second, v)
+		r.send(b)
+	}
+	state := func(want bool) {
+		t.Helper()
+		if problem, _, _ := r.evaluator.State(1); problem != want {
+			t.Errorf("problem is %v", problem)
+		}
+	}
+	g(1, 1)
+	r.floats(2, 11)
+	g(3, 2)
+	r.floats(4, 12)
+	state(true)
+	r.floats(5, 3) // closes the one of g=2
+	r.want("1@2 problem", "1@4 problem", "1@5 ok")
+	state(true)
+	r.floats(6, 3)
+	state(true)
+	g(7, 1)
+	r.floats(8, 3)
+	r.want("1@2 problem", "1@4 problem", "1@5 ok", "1@8 ok")
+	state(false)
+	r.floats(9, 3)
+	r.want("1@2 problem", "1@4 problem", "1@5 ok", "1@8 ok")
+}
+
 func TestCloseProblem_oneOfSeveral(t *testing.T) {
 	r := newRig(t)
 	r.apply(model.Trigger{Expression: "last(/h/f)>10", MultipleEvents: true, ManualClose: true})
