@@ -285,6 +285,13 @@ func (a *Alerter) Suppressed(e *model.Event) (maintenance string, until int64, o
 	return a.suppression(e, a.now())
 }
 
+// HasNoData reports whether there is any maintenance without data, in force or not.
+func (a *Alerter) HasNoData() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.plan.maintenances, func(m Maintenance) bool { return m.NoData })
+}
+
 // NoData reports whether a host is in a maintenance without data now: values of its items are not wanted.
 func (a *Alerter) NoData(host *model.Host) bool {
 	a.mu.Lock()

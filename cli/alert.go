@@ -16,11 +16,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"tidemark/alert"
+	"tidemark/server"
 )
 
 // alertFlags are the flags of the alert commands.
 type alertFlags struct {
 	http    string
+	data    string
 	replace bool
 	problem string
 	state   string
@@ -45,6 +47,7 @@ func alertCommand() *cobra.Command {
 		Args: someArgs(1, 1, "a file"),
 		RunE: func(c *cobra.Command, args []string) error { return applyAlerts(c, f, args[0]) },
 	}
+	apply.Flags().StringVar(&f.data, "data", "", "data folder of a stopped server, instead of --http")
 	apply.Flags().BoolVar(&f.replace, "replace", false, "delete every object that is not in the file")
 	test := &cobra.Command{
 		Use: "test MEDIA ADDRESS", Short: "Send a test message and show the answer", Args: someArgs(2, 2, "a media type and an address"),
@@ -117,6 +120,16 @@ func readAlertFile(name string) ([]byte, error) {
 func applyAlerts(c *cobra.Command, f *alertFlags, name string) error {
 	text, err := readAlertFile(name)
 	if err != nil {
+		return err
+	}
+	if f.data != "" {
+		if c.Flags().Changed("http") {
+			return usagef("give --http for a running server or --data for a stopped one, not both")
+		}
+		if err := server.ApplyAlertsOffline(c.Context(), f.data, text, f.replace, nil); err != nil {
+			return fmt.Errorf("alert: %w", err)
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s is in force from the next start of the server on\n", name)
 		return err
 	}
 	path := "/api/alerting"

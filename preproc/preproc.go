@@ -47,6 +47,9 @@ const ClockKey = "tidemark.clock.ahead"
 type Options struct {
 	Items Items
 	Sink  Sink
+	// NoData, if not nil, gives the hosts from which no values are wanted now, and since when, Unix nanoseconds: values dated from then on are dropped.
+	// It is called for each batch; the map must not change.
+	NoData func() map[model.HostID]int64
 	// Rules takes the values of discovery rules, which are not stored; nil: they are dropped.
 	Rules Rules
 	// Scripts runs JavaScript; nil: items with such a step are not supported.
@@ -62,6 +65,7 @@ type Processor struct {
 	sink    Sink
 	scripts Scripts
 	rules   Rules
+	noData  func() map[model.HostID]int64
 	logger  *slog.Logger
 	shards  [shardCount]shard
 
@@ -70,8 +74,8 @@ type Processor struct {
 	clockMu sync.Mutex
 	clocks  map[model.HostID]hostClock
 
-	values, dependents, discarded, unsupported, unknown, future *metrics.Counter
-	busy                                                        *metrics.FloatCounter
+	values, dependents, discarded, unsupported, unknown, future, unwanted *metrics.Counter
+	busy                                                                  *metrics.FloatCounter
 }
 
 // shardCount spreads the table of items with state over locks.
@@ -89,7 +93,7 @@ func New(o Options) *Processor {
 		set = metrics.NewSet()
 	}
 	p := &Processor{
-		items: o.Items, sink: o.Sink, scripts: o.Scripts, rules: o.Rules, logger: o.Logger,
+		items: o.Items, sink: o.Sink, scripts: o.Scripts, rules: o.Rules, noData: o.NoData, logger: o.Logger,
 		clocks:      map[model.HostID]hostClock{},
 		values:      set.NewCounter("tidemark_preproc_values_total"),
 		dependents:  set.NewCounter("tidemark_preproc_dependent_values_total"),
@@ -97,6 +101,7 @@ func New(o Options) *Processor {
 		unsupported: set.NewCounter("tidemark_preproc_unsupported_values_total"),
 		unknown:     set.NewCounter("tidemark_preproc_unknown_item_values_total"),
 		future:      set.NewCounter("tidemark_preproc_future_values_total"),
+		unwanted:    set.NewCounter("tidemark_preproc_maintenance_values_total"),
 		busy:        set.NewFloatCounter("tidemark_preproc_busy_seconds_total"),
 	}
 	p.lanes.items = map[model.ItemID]*lane{}
@@ -130,6 +135,10 @@ func (p *Processor) process(b *model.Batch) {
 	limit := b.ArrivedAt + int64(FutureLimit)
 	kept := 0
 	var last *model.Item
+	var quiet map[model.HostID]int64
+	if p.noData != nil {
+		quiet = p.noData()
+	}
 	for i := range n {
 		item := last
 		if item == nil || item.ID != b.Items[i] {
@@ -139,6 +148,12 @@ func (p *Processor) process(b *model.Batch) {
 				continue
 			}
 			item, last = found, found
+		}
+		if len(quiet) > 0 {
+			if since, ok := quiet[item.HostID]; ok && b.At[i] >= since {
+				p.unwanted.Inc()
+				continue
+			}
 		}
 		if b.ArrivedAt != 0 && b.At[i] > limit {
 			p.clockAhead(item.HostID, b.At[i]-b.ArrivedAt, b.ArrivedAt)

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -26,6 +27,8 @@ type pollingOptions struct {
 	started time.Time
 	// kinds are further kinds of checks, besides those of the server itself.
 	kinds []poller.Kind
+	// quiet, if not nil, says which hosts are not to be asked now.
+	quiet func(model.HostID) bool
 	// tasks, if not nil, gives an item of one of the further kinds its address; false leaves the item out.
 	tasks   func(h *model.Host, item *model.Item) (poller.Task, bool)
 	metrics *metrics.Set
@@ -38,6 +41,10 @@ type polling struct {
 	poller   *poller.Poller
 	formulas *calc.Checker
 	support  *support
+
+	mu sync.Mutex
+	// latest is the newest snapshot that was applied.
+	latest *confcache.Snapshot
 }
 
 func newPolling(o pollingOptions) *polling {
@@ -48,6 +55,7 @@ func newPolling(o pollingOptions) *polling {
 	p.poller = poller.New(poller.Options{Sink: o.sink, Kinds: append(ownKinds(p.formulas, internals), o.kinds...), Log: o.logger, Metrics: o.metrics})
 	facts.poller = p.poller
 	s := o.names.cache.Snapshot()
+	p.latest = s
 	for h := range s.Hosts() {
 		p.applyHost(s, h.ID)
 	}
@@ -66,6 +74,9 @@ func (p *polling) processes() []self.Process {
 
 // apply brings a change of the configuration to the poller.
 func (p *polling) apply(c *confcache.Changes) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.latest = c.Snapshot
 	for _, id := range c.DeletedHosts {
 		p.applyHost(c.Snapshot, id)
 	}
@@ -76,10 +87,17 @@ func (p *polling) apply(c *confcache.Changes) {
 	p.support.forget(c.DeletedItems)
 }
 
+// again looks at a host anew that began or ceased to be quiet.
+func (p *polling) again(id model.HostID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.applyHost(p.latest, id)
+}
+
 // applyHost replaces what one host is asked for; a host that is gone or disabled is asked for nothing.
 func (p *polling) applyHost(s *confcache.Snapshot, id model.HostID) {
 	var tasks []poller.Task
-	if h, ok := s.HostByID(id); ok && h.Enabled {
+	if h, ok := s.HostByID(id); ok && h.Enabled && (p.o.quiet == nil || !p.o.quiet(id)) {
 		items := s.Items(id)
 		for i := range items {
 			if t, ok := p.task(h, &items[i]); ok {

@@ -57,6 +57,7 @@ func (s *Server) Run(ctx context.Context) error {
 		g.Go(func() error { return s.traps.Run(running) })
 	}
 	g.Go(func() error { return s.discovery.Run(running) })
+	g.Go(func() error { return s.watchNoData(running) })
 	g.Go(func() error { return s.evaluator.Run(running) })
 	g.Go(func() error { return s.events.Run(running) })
 	g.Go(func() error { return keeper.Run(running) })

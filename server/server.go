@@ -114,6 +114,7 @@ type Server struct {
 	scripts     *script.Runner
 	presence    *presence
 	discovery   *discovery.Engine
+	noData      noData
 
 	querier *query.Querier
 	latest  *query.Latest
@@ -301,7 +302,7 @@ func (s *Server) replay(ctx context.Context) error {
 func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	s.histcache = histcache.New(histcache.Options{LimitBytes: s.o.HistoryCacheBytes, Metrics: s.metrics})
 	s.discovery = s.newDiscovery()
-	stage := preproc.Options{Items: s.definitions, Sink: s.histcache, Rules: s.discovery, Metrics: s.metrics, Logger: s.logger}
+	stage := preproc.Options{Items: s.definitions, Sink: s.histcache, Rules: s.discovery, NoData: s.noData.Hosts, Metrics: s.metrics, Logger: s.logger}
 	if len(s.o.ScriptWorker) > 0 {
 		s.scripts = script.New(script.Options{Command: s.o.ScriptWorker, Metrics: s.metrics})
 		stage.Scripts = s.scripts
@@ -329,7 +330,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	}
 	s.polling = newPolling(pollingOptions{
 		sink: s.preproc, names: s.names, values: s.values, trends: &hourTrends{engine: s.engine}, version: s.o.Version, started: s.started,
-		kinds: append(s.agents.kinds(), s.checks.kinds...), tasks: pollTask, metrics: s.metrics, logger: s.logger,
+		kinds: append(s.agents.kinds(), s.checks.kinds...), tasks: pollTask, quiet: s.noData.has, metrics: s.metrics, logger: s.logger,
 	})
 	return nil
 }

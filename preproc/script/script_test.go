@@ -76,6 +76,7 @@ func TestRun(t *testing.T) {
 	f("return hmac('sha1', 'a', 'b')", "", `error: hmac: "sha1" is no algorithm; expected md5 or sha256`)
 	f("return hmac('md5', null, 'b')", "", `error: argument 2 is missing`)
 	f("return sign('sha256', 'x', 'b')", "", `error: sign: the key is no RSA private key in PEM`)
+	f(`return XML.fromJson('{"a":{"@b":"1","c":["x",null]}}')`, "", `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+`<a b="1"><c>x</c><c/></a>`+"\n")
 	f("return XML.query('/a/b/text()', value) + XML.toJson(value)", "<a><b>1</b></a>", `1{"a":{"b":"1"}}`)
 	f("Zabbix.log(3, 'x'); Zabbix.sleep(1); return 1", "", "1")
 	f("global = 5; return 1", "", "1")

@@ -100,6 +100,7 @@ func (s *session) define() {
 	xml := s.vm.NewObject()
 	_ = xml.Set("query", s.xmlQuery)
 	_ = xml.Set("toJson", s.xmlToJSON)
+	_ = xml.Set("fromJson", s.xmlFromJSON)
 	_ = s.vm.Set("XML", xml)
 	_ = s.vm.Set("HttpRequest", s.newHTTP)
 	_ = s.vm.Set("CurlHttpRequest", s.newHTTP)
@@ -207,4 +208,12 @@ func (s *session) xmlToJSON(c goja.FunctionCall) goja.Value {
 		s.throw("XML.toJson: %w", err)
 	}
 	return s.vm.ToValue(string(document.JSON()))
+}
+
+func (s *session) xmlFromJSON(c goja.FunctionCall) goja.Value {
+	out, err := xmlpath.FromJSON(s.bytes(c, 0))
+	if err != nil {
+		s.throw("XML.fromJson: %w", err)
+	}
+	return s.vm.ToValue(string(out))
 }
