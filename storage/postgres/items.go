@@ -92,3 +92,17 @@ func (db *DB) get(id model.ItemID) *item {
 	}
 	return it
 }
+
+// MaxItemID returns the largest id of an item that the database has values of; zero for none.
+func (db *DB) MaxItemID() model.ItemID {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	largest := model.ItemID(0)
+	db.items.Each(func(id model.ItemID, it *item) bool {
+		if it.types != 0 || len(it.waiting) > 0 || it.newest != never {
+			largest = max(largest, id)
+		}
+		return true
+	})
+	return largest
+}
