@@ -30,6 +30,7 @@ read -r http trapper < <(node -e '
 ')
 
 env -u TIDEMARK_URL node --test page.test.mjs
+TIDEMARK_BIN="$bin" node --test people.test.mjs
 
 "$bin" up --data "$data/data" --http "127.0.0.1:$http" --trapper "127.0.0.1:$trapper" >"$data/log" 2>&1 &
 server=$!

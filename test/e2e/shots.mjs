@@ -27,6 +27,9 @@ const pages = {
   item: [target.base, `/items/${items[0].id}?last=15m`],
   explore: [target.base, '/explore?q=system_cpu_load&last=15m'],
   server: [target.base, '/server'],
+  users: [target.base, '/users'],
+  audit: [target.base, '/audit'],
+  account: [target.base, '/account'],
 };
 
 for (const colorScheme of ['light', 'dark']) {

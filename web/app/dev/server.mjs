@@ -201,7 +201,32 @@ function metrics() {
   ].join('\n');
 }
 
+// People with names that run a script wherever they are taken for HTML.
+const EVIL = `<img src=x onerror="window.__hostile=1">'"\`{{7*7}}`;
+const NOW = Date.now();
+const PEOPLE = {
+  '/api/me': { id: '1', name: `ada ${EVIL}`, role: 'administrator', all_hosts: true, via: 'session', first: false },
+  '/api/users': {
+    users: [
+      { id: '1', name: `ada ${EVIL}`, role: 'administrator', all_hosts: true, groups: [], disabled: false, has_password: true, created_at: NOW, sessions: 1 },
+      { id: '2', name: 'grafana', role: 'viewer', all_hosts: true, groups: [], disabled: false, has_password: false, created_at: NOW, sessions: 0 },
+      { id: '3', name: 'web team', role: 'operator', all_hosts: false, groups: [`Web ${EVIL}`], disabled: true, has_password: true, created_at: NOW, sessions: 0 },
+    ],
+  },
+  '/api/user_groups': { groups: [{ name: `Web ${EVIL}`, grants: [{ host_group: `Linux ${EVIL}`, role: 'operator' }], users: 1 }] },
+  '/api/tokens': { tokens: [{ id: '1', name: `dashboards ${EVIL}`, user: `grafana ${EVIL}`, role: 'viewer', created_at: NOW, expires_at: NOW + 9e9, used_at: NOW }] },
+  '/api/me/tokens': { tokens: [{ id: '1', name: `scripts ${EVIL}`, user: 'ada', role: 'operator', created_at: NOW, expires_at: null, used_at: null }] },
+  '/api/audit': {
+    entries: [
+      { id: '3', at: NOW, actor: `ada ${EVIL}`, via: 'session', address: '192.0.2.7:51324', action: 'PUT /api/users/{id}', object: `user web ${EVIL}`, before: { disabled: false, [EVIL]: EVIL }, after: { disabled: true } },
+      { id: '2', at: NOW - 6e4, actor: 'ada', via: 'password', address: '192.0.2.7:51320', action: 'sign-in', object: '', before: null, after: null },
+      { id: '1', at: NOW - 9e4, actor: 'command line', via: 'command line', address: '', action: 'POST /api/users', object: 'user ada', before: null, after: { name: 'ada', role: 'administrator' } },
+    ],
+  },
+};
+
 function api(path, query) {
+  if (PEOPLE[path] !== undefined) return PEOPLE[path];
   const id = path.split('/').pop();
   if (path === '/api/overview') return overview();
   if (path === '/api/hosts') return list(data.hosts.filter((h) => !query.get('group') || h.groups.includes(query.get('group'))).map(hostJSON), query, 'hosts', (h) => `${h.host} ${h.name}`);
@@ -250,7 +275,7 @@ function fire(seconds) {
 }
 
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
-const POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'";
+const POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 function page(path, response) {
   let file = normalize(join(flags.dist, path));

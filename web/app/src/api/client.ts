@@ -1,5 +1,6 @@
 // Calls of the REST API and of the Prometheus API. A failed call becomes an ApiError that says what failed and why.
 
+import { me } from '../state/me.ts';
 import type { ChartAnswer, Host, Item, Overview, Problem, Reading, SearchResult, Trigger } from './types.ts';
 
 /** A call that did not give its answer. what names it in words, detail is the reason. */
@@ -27,13 +28,24 @@ export async function get<T>(what: string, path: string, query: Query = {}, sign
   return call<T>(what, text === '' ? path : `${path}?${text}`, signal);
 }
 
-async function call<T>(what: string, url: string, signal?: AbortSignal): Promise<T> {
+/** send calls path with a method that changes something. what completes the sentence "could not …". */
+export async function send<T>(what: string, method: string, path: string, body?: unknown): Promise<T> {
+  const init: RequestInit = { method };
+  if (body !== undefined) {
+    init.body = JSON.stringify(body);
+    init.headers = { accept: 'application/json', 'content-type': 'application/json' };
+  }
+  return call<T>(what, path, undefined, init);
+}
+
+async function call<T>(what: string, url: string, signal?: AbortSignal, init: RequestInit = {}): Promise<T> {
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
   let response: Response;
   try {
     response = await fetch(url, {
       signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
       headers: { accept: 'application/json' },
+      ...init,
     });
   } catch (error) {
     if (signal?.aborted) throw error;
@@ -41,6 +53,8 @@ async function call<T>(what: string, url: string, signal?: AbortSignal): Promise
     throw new ApiError(what, 'the server cannot be reached', 0);
   }
   const body = await readBody(response);
+  // The session is over: the page asks to sign in again and then shows the same view.
+  if (response.status === 401) me.set(null);
   if (!response.ok) throw new ApiError(what, reason(body, response), response.status);
   if (body === undefined) throw new ApiError(what, 'the answer is not JSON', response.status);
   return body as T;

@@ -43,10 +43,21 @@ class LiveStream {
   start(): void {
     if (this.started) return;
     this.started = true;
-    document.addEventListener('visibilitychange', () => (document.hidden ? this.close() : this.resume()));
+    document.addEventListener('visibilitychange', this.onVisibility);
     void this.readOverview();
     this.open();
   }
+
+  /** stop ends the stream, when nobody is signed in any more. */
+  stop(): void {
+    this.started = false;
+    document.removeEventListener('visibilitychange', this.onVisibility);
+    this.close();
+    overview.set(null);
+    contact.set('connecting');
+  }
+
+  private readonly onVisibility = (): void => (document.hidden ? this.close() : this.resume());
 
   /** want sets what is streamed beside the overview: a host, a list of items, or nothing. */
   want(query: { host?: string; items?: string[] }): void {
@@ -111,6 +122,9 @@ class LiveStream {
   private lost(): void {
     this.close();
     contact.set('lost');
+    // A stream says no reason; a session that is over does, and stops the stream.
+    void this.readOverview();
+    if (!this.started) return;
     const wait = RETRY_MS[Math.min(this.attempt, RETRY_MS.length - 1)];
     this.attempt++;
     this.timer = window.setTimeout(() => this.open(), wait);

@@ -7,6 +7,8 @@ export interface Page {
   about: string;
   /** A line is drawn above the first page of the second group. */
   second?: boolean;
+  /** Only for this role. */
+  role?: string;
 }
 
 export const PAGES: Page[] = [
@@ -15,6 +17,8 @@ export const PAGES: Page[] = [
   { path: '/hosts', title: 'Hosts', icon: 'hosts', about: 'All hosts and latest values' },
   { path: '/explore', title: 'Explore', icon: 'explore', about: 'Ask with PromQL' },
   { path: '/server', title: 'Server', icon: 'server', about: 'How this server is doing', second: true },
+  { path: '/users', title: 'Users', icon: 'users', about: 'Who may do what', role: 'administrator' },
+  { path: '/audit', title: 'Audit', icon: 'audit', about: 'Who changed what', role: 'administrator' },
 ];
 
 /** pageOf is the page of the rail that an address belongs to. */

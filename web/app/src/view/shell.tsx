@@ -10,8 +10,11 @@ import { Search, SearchButton } from '../part/search.tsx';
 import { useCell } from '../state/cell.ts';
 import { contact, live, overview } from '../state/live.ts';
 import { route } from '../state/route.ts';
+import { me } from '../state/me.ts';
 import { setTheme, type Theme, theme } from '../state/theme.ts';
 import { currentRange, setLive } from '../state/window.ts';
+import { AccountView, UserMenu } from './account.tsx';
+import { AuditView } from './audit.tsx';
 import { ExploreView } from './explore.tsx';
 import { HostView } from './host.tsx';
 import { HostsView } from './hosts.tsx';
@@ -20,6 +23,8 @@ import { OverviewView } from './overview.tsx';
 import { PAGES, pageOf } from './pages.ts';
 import { ProblemsView } from './problems.tsx';
 import { ServerView } from './server.tsx';
+import { SignInView, WelcomeView } from './signin.tsx';
+import { UsersView } from './users.tsx';
 import { ValuesView } from './values.tsx';
 
 export function Shell() {
@@ -44,6 +49,7 @@ export function Shell() {
           <RangePicker />
           <LiveToggle />
           <ThemeButton />
+          <UserMenu />
         </div>
       </header>
       <Rail path={path} />
@@ -56,7 +62,11 @@ export function Shell() {
 }
 
 function View({ path }: { path: string }) {
+  const who = useCell(me);
   const [, first, id, tab] = path.split('/');
+  if (path === '/welcome') return <WelcomeView />;
+  if (who === undefined) return null;
+  if (who === null) return <SignInView />;
   if (path === '/') return <OverviewView />;
   if (path === '/problems') return <ProblemsView />;
   if (path === '/hosts') return <HostsView />;
@@ -65,6 +75,9 @@ function View({ path }: { path: string }) {
   if (first === 'items' && /^\d+$/.test(id ?? '')) return <ItemView key={id} id={id} />;
   if (path === '/explore') return <ExploreView />;
   if (path === '/server') return <ServerView />;
+  if (path === '/account') return <AccountView />;
+  if (path === '/audit') return <AuditView />;
+  if (first === 'users' && ['', 'groups', 'tokens'].includes(id ?? '') && tab === undefined) return <UsersView key={id} tab={id ?? ''} />;
   return (
     <Empty title="There is no such page.">
       <p>
@@ -75,13 +88,14 @@ function View({ path }: { path: string }) {
 }
 
 function Rail({ path }: { path: string }) {
+  const who = useCell(me);
   const here = pageOf(path);
   const state = useCell(overview);
   const open = state === null ? 0 : SEVERITIES.reduce((sum, severity) => sum + (state.problems[severity] ?? 0), 0);
   const worst = SEVERITIES.find((severity) => (state?.problems[severity] ?? 0) > 0);
   return (
     <nav class="rail" aria-label="Pages">
-      {PAGES.map((page) => (
+      {PAGES.filter((page) => page.role === undefined || page.role === who?.role).map((page) => (
         <Link key={page.path} to={page.path} class={page.second ? 'rail-link second' : 'rail-link'} current={page === here} title={page.title}>
           <Icon name={page.icon} />
           <span class="rail-title">{page.title}</span>

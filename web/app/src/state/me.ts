@@ -1,0 +1,17 @@
+// Who uses the page. Undefined until the server has said it; null while nobody is signed in.
+
+import { Cell } from './cell.ts';
+
+export type Role = 'viewer' | 'operator' | 'editor' | 'administrator';
+
+export interface Me {
+  id: string;
+  name: string;
+  role: Role;
+  all_hosts: boolean;
+  via: string;
+  /** There is no administrator yet, so whoever is on this machine is one. */
+  first: boolean;
+}
+
+export const me = new Cell<Me | null | undefined>(undefined);
