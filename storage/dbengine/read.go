@@ -366,17 +366,13 @@ func (r *reading) loadPage(ref *pageRef) (bool, error) {
 	}
 	d.valueType, d.arena = p.Type, d.arena[:0]
 	if p.Type == model.Float {
-		d.bits, err = page.DecodeFloats(d.bits[:0], p.Values, p.Count)
+		d.bits, err = page.DecodeFloatsRange(d.bits[:0], p.Values, p.Count, low, high)
 	} else {
-		d.bits, err = page.DecodeUints(d.bits[:0], p.Values, p.Count)
+		d.bits, err = page.DecodeUintsRange(d.bits[:0], p.Values, p.Count, low, high)
 	}
 	if err != nil {
 		return false, ref.locate(err)
 	}
-	if low > 0 { // the room in front is used again
-		copy(d.bits, d.bits[low:high])
-	}
-	d.bits = d.bits[:high-low]
 	d.at = slices.Grow(d.at[:0], high-low)[:high-low]
 	at := first + int64(low)*step
 	for i := range d.at {

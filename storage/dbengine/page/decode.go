@@ -105,8 +105,8 @@ type packedHead struct {
 	start, step, base uint64
 }
 
-// readPacked reads a column of a scheme over one stream as far as the stream's numbers, with the base added.
-func (c *coder) readPacked(dst []uint64, scheme byte, f fields) (packedHead, error) {
+// packed reads the header of a scheme over one stream.
+func (f *fields) packed(scheme byte) (packedHead, error) {
 	h := packedHead{scheme: scheme &^ schemeCoded, start: f.signed()}
 	switch h.scheme {
 	case schemeFOR:
@@ -121,11 +121,19 @@ func (c *coder) readPacked(dst []uint64, scheme byte, f fields) (packedHead, err
 	if f.bad {
 		return h, f.end()
 	}
+	return h, nil
+}
+
+// readPacked reads a column of a scheme over one stream as far as the stream's numbers, with the base added.
+func (c *coder) readPacked(dst []uint64, scheme byte, f fields) (packedHead, error) {
+	h, err := f.packed(scheme)
+	if err != nil {
+		return h, err
+	}
 	if scheme&schemeCoded != 0 {
 		return h, c.readCoded(dst, f.rest, h.base)
 	}
-	var err error
-	if f.rest, err = c.readStream(dst, f.rest, h.base); err != nil {
+	if f.rest, err = c.readStream(dst, blocksOf(len(dst)), f.rest, h.base); err != nil {
 		return h, err
 	}
 	return h, f.end()
@@ -137,6 +145,12 @@ func (c *coder) decodePacked(dst []uint64, scheme byte, f fields) error {
 	if err != nil {
 		return err
 	}
+	h.finish(dst)
+	return nil
+}
+
+// finish makes the values of the stream's numbers.
+func (h *packedHead) finish(dst []uint64) {
 	switch h.scheme {
 	case schemeDeltaFOR:
 		sum(dst, h.start)
@@ -156,7 +170,6 @@ func (c *coder) decodePacked(dst []uint64, scheme byte, f fields) error {
 			x += h.step
 		}
 	}
-	return nil
 }
 
 // fill sets all of dst to x.

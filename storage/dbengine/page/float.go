@@ -380,7 +380,7 @@ func (c *coder) decodeSplit(dst []uint64, b []byte) error {
 	if err := c.decode(c.bits, first, rankRuns); err != nil {
 		return err
 	}
-	if rest, err = c.readStream(dst, rest, 0); err != nil {
+	if rest, err = c.readStream(dst, blocksOf(len(dst)), rest, 0); err != nil {
 		return err
 	}
 	if len(rest) > 0 {

@@ -200,9 +200,9 @@ func grow(dst []byte, n int) []byte {
 	return dst[:len(dst)+n]
 }
 
-// readStream reads len(dst) numbers from the front of b, adds base to each, and returns what follows them.
-func (c *coder) readStream(dst []uint64, b []byte, base uint64) ([]byte, error) {
-	blocks := blocksOf(len(dst))
+// readStream reads len(dst) numbers from the front of b, which are all of a stream of so many blocks or its first whole blocks, adds base to
+// each, and returns what follows them.
+func (c *coder) readStream(dst []uint64, blocks int, b []byte, base uint64) ([]byte, error) {
 	if len(b) < blocks {
 		return nil, corrupt("%d bytes of widths for %d blocks", len(b), blocks)
 	}
