@@ -21,6 +21,7 @@ func BenchmarkRun(b *testing.B) {
 						b.Fatal(err)
 					}
 					b.ReportMetric(r.PointsPerCore/1e6, "M/s/core")
+					b.ReportMetric(r.AppendP999, "ms/append-p99.9")
 				}
 			})
 		}
