@@ -134,7 +134,7 @@ func (f countedFile) ReadAt(b []byte, at int64) (int, error) {
 // TestOpen_readsFootersOnly opens a folder of many closed pairs: what is read of each does not depend on how many pages it has, a
 // query reads the blocks of its item, and all of it stays within the page cache.
 func TestOpen_readsFootersOnly(t *testing.T) {
-	m := manyPairs{pairs: 40, series: 300, pages: 20}
+	m := manyPairs{pairs: 24, series: 300, pages: 10}
 	counter := &readCounter{FS: vfs.NewMem()}
 	m.write(t, counter, "/engine")
 	o := smallOptions()
@@ -185,12 +185,12 @@ func TestOpen_readsFootersOnly(t *testing.T) {
 // TestDB_mendsIndexes damages each byte region of a closed journalfile behind an open engine: queries are served from an
 // index that is made again, and the file is whole afterwards.
 func TestDB_mendsIndexes(t *testing.T) {
-	m := manyPairs{pairs: 2, series: 200, pages: 20}
+	m := manyPairs{pairs: 2, series: 200, pages: 12}
 	source := vfs.NewMem()
 	m.write(t, source, "/engine")
 	name := path.Join("/engine", datafile.ID{Generation: 1, Number: 1}.JournalName())
 	whole := content(t, source, name)
-	for at := header.Bytes; at < len(whole)-journal.FooterBytes; at += 1 + len(whole)/20 {
+	for at := header.Bytes; at < len(whole)-journal.FooterBytes; at += 1 + len(whole)/9 {
 		fsys := source.Clone()
 		b := append([]byte(nil), whole...)
 		b[at] ^= 0x10

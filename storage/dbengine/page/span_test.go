@@ -14,8 +14,10 @@ func TestDecodeRange(t *testing.T) {
 			encode func([]byte, []uint64) []byte
 			decode func([]uint64, []byte, int, int, int) ([]uint64, error)
 		}{
-			{drawUints(t), AppendUints, DecodeUintsRange}, {drawFloats(t), AppendFloats, DecodeFloatsRange},
-			{drawUints(t), AppendDenseUints, DecodeUintsRange}, {drawFloats(t), AppendDenseFloats, DecodeFloatsRange},
+			{drawUints(t), AppendUints, DecodeUintsRange},
+			{drawFloats(t), AppendFloats, DecodeFloatsRange},
+			{drawUints(t), AppendDenseUints, DecodeUintsRange},
+			{drawFloats(t), AppendDenseFloats, DecodeFloatsRange},
 		} {
 			from := rapid.IntRange(0, len(k.v)).Draw(t, "from")
 			to := rapid.IntRange(from, len(k.v)).Draw(t, "to")
