@@ -174,6 +174,8 @@ type Collect struct {
 	AllowedNetworks, DeniedNetworks string
 	// SSLFolder holds certificates and keys that items name; empty for the folder ssl in the data folder.
 	SSLFolder string
+	// JavaGateway is the address of a Zabbix Java gateway; empty for none.
+	JavaGateway string
 	// TrapListen is the UDP address for SNMP traps; empty for none.
 	TrapListen string
 }

@@ -46,6 +46,7 @@ collect:
   allowed_networks: 10.0.0.0/8
   denied_networks: ""
   ssl_folder: certs
+  java_gateway: 127.0.0.1:10052
 `
 
 func TestParse_full(t *testing.T) {
@@ -61,7 +62,7 @@ func TestParse_full(t *testing.T) {
 		Autoregistration: true,
 		Storage:          Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20, MinuteShare: 20, Snapshots: Snapshots{Every: 24 * time.Hour, Keep: 3, AtQuota: AtQuotaRefuse}},
 		Agent:            Agent{Server: "monitor.example:10051", Host: "${literal}", Interval: 500 * time.Millisecond, BufferBytes: 16 << 20, TLS: AgentTLS{Connect: "psk", PSKIdentity: "one", PSKFile: "one.psk"}},
-		Collect:          Collect{AllowedNetworks: "10.0.0.0/8", SSLFolder: "certs"},
+		Collect:          Collect{AllowedNetworks: "10.0.0.0/8", SSLFolder: "certs", JavaGateway: "127.0.0.1:10052"},
 	}
 	if !got.IsSet("http.tls.key_file") || got.IsSet("storage.dsn") {
 		t.Errorf("IsSet is wrong: %v", got.set)

@@ -63,6 +63,7 @@ var fields = []field{
 	setting("collect.allowed_networks", parseText, func(c *Config) *string { return &c.Collect.AllowedNetworks }, checkNetworks),
 	setting("collect.denied_networks", parseText, func(c *Config) *string { return &c.Collect.DeniedNetworks }, checkNetworks),
 	setting("collect.trap_listen", parseText, func(c *Config) *string { return &c.Collect.TrapListen }, checkOptionalAddress),
+	setting("collect.java_gateway", parseText, func(c *Config) *string { return &c.Collect.JavaGateway }, checkOptionalAddress),
 	setting("collect.ssl_folder", parseText, func(c *Config) *string { return &c.Collect.SSLFolder }, anything),
 	setting("storage.tiers.minute_share", parsePercent, func(c *Config) *int { return &c.Storage.MinuteShare }, checkShare),
 	setting("storage.tiers.hour_share", parsePercent, func(c *Config) *int { return &c.Storage.HourShare }, checkShare),

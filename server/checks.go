@@ -8,12 +8,17 @@ import (
 	"os"
 	"path/filepath"
 
+	"tidemark/collect/database"
 	"tidemark/collect/guard"
 	"tidemark/collect/httpagent"
 	"tidemark/collect/icmp"
+	"tidemark/collect/jmx"
 	"tidemark/collect/poller"
+	"tidemark/collect/script"
 	"tidemark/collect/simple"
 	"tidemark/collect/snmp"
+	"tidemark/collect/ssh"
+	scripts "tidemark/preproc/script"
 )
 
 // CollectOptions are the settings of checks that the server makes.
@@ -22,6 +27,8 @@ type CollectOptions struct {
 	Allowed, Denied []netip.Prefix
 	// SSLFolder holds certificates and keys that items name; empty is the folder ssl in the data folder.
 	SSLFolder string
+	// JavaGateway is the address of a Zabbix Java gateway for JMX items; empty for none.
+	JavaGateway string
 	// Traps, if not nil, is the UDP socket for SNMP traps; Run closes it.
 	Traps net.PacketConn
 }
@@ -50,11 +57,25 @@ func (s *Server) openChecks() (*checks, error) {
 	pinger := icmp.New(icmp.Options{Rules: rules, Metrics: s.metrics})
 	web := httpagent.New(httpagent.Options{Rules: rules, Files: files.FS(), Agent: "Tidemark " + s.o.Version})
 	devices := snmp.New(snmp.Options{Metrics: s.metrics})
-	return &checks{
-		kinds:   []poller.Kind{devices.Kind(), web.Kind(), simple.New(simple.Options{Rules: rules, Pinger: pinger}).Kind()},
+	shells := ssh.New(ssh.Options{Rules: rules, Files: files.FS(), KnownHosts: filepath.Join(folder, "known_hosts")})
+	c := &checks{
+		kinds: []poller.Kind{
+			devices.Kind(), web.Kind(), simple.New(simple.Options{Rules: rules, Pinger: pinger}).Kind(), shells.Kind(),
+			database.New(database.Options{Rules: rules}).Kind(), jmx.New(jmx.Options{Gateway: o.JavaGateway}).Kind(),
+		},
 		closers: []io.Closer{devices, web, pinger, files},
-	}, nil
+	}
+	if len(s.o.ScriptWorker) > 0 {
+		// Processes of their own: a script that waits for a page must not keep values from their steps.
+		runner := scripts.New(scripts.Options{Command: s.o.ScriptWorker, Workers: scriptWorkers})
+		c.kinds = append(c.kinds, script.New(runner, scriptWorkers).Kind())
+		c.closers = append(c.closers, runner)
+	}
+	return c, nil
 }
+
+// scriptWorkers is how many script items run at once.
+const scriptWorkers = 4
 
 // Close ends what the collectors keep open. No check may be under way.
 func (c *checks) Close() error {

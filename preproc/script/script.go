@@ -116,6 +116,11 @@ func New(o Options) *Runner {
 // Run runs a script, whose source is the body of a function of one argument, value. It returns the text of what the script returns;
 // nil without an error when that is null. It waits for a free process.
 func (r *Runner) Run(source string, value []byte) ([]byte, error) {
+	return r.RunFor(source, value, r.o.Timeout)
+}
+
+// RunFor is Run with another time limit.
+func (r *Runner) RunFor(source string, value []byte, timeout time.Duration) ([]byte, error) {
 	select {
 	case <-r.closed:
 		return nil, ErrClosed
@@ -125,14 +130,14 @@ func (r *Runner) Run(source string, value []byte) ([]byte, error) {
 	start := time.Now()
 	defer func() { r.busy.Add(time.Since(start).Seconds()) }()
 	r.runs.Inc()
-	out, err := r.run(source, value)
+	out, err := r.run(source, value, timeout)
 	if err != nil {
 		r.failures.Inc()
 	}
 	return out, err
 }
 
-func (r *Runner) run(source string, value []byte) ([]byte, error) {
+func (r *Runner) run(source string, value []byte, timeout time.Duration) ([]byte, error) {
 	if len(source) > maxFrameBytes || len(value) > maxFrameBytes {
 		return nil, fmt.Errorf("script and value have more than %d bytes", maxFrameBytes)
 	}
@@ -140,7 +145,7 @@ func (r *Runner) run(source string, value []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, text, err := w.ask(request{uint32(r.o.Timeout.Milliseconds()), []byte(source), value}, r.o.Timeout+grace, r.o.OutputBytes)
+	kind, text, err := w.ask(request{uint32(timeout.Milliseconds()), []byte(source), value}, timeout+grace, r.o.OutputBytes)
 	if err != nil || w.uses >= maxUses {
 		r.end(w)
 	} else {

@@ -16,6 +16,8 @@ need /usr/sbin/sshd openssh-server
 need /usr/bin/ipmi_sim openipmi
 need /usr/sbin/mariadbd mariadb-server
 need /usr/lib/postgresql/15/bin/psql postgresql-15
+need /usr/sbin/zabbix-java-gateway.jar zabbix-java-gateway
+need /usr/bin/java default-jre-headless
 [ -z "$missing" ] && exit 0
 
 if [ "$(id -u)" != 0 ]; then
