@@ -20,6 +20,7 @@ type definitions struct {
 	depends map[int64][]int64
 	// rules are the discovery rules, also those of hosts; prototypes their item prototypes, others their graph and host prototypes.
 	rules      map[int64]*ruleDefinition
+	valueMaps  map[model.TemplateID]valueMaps
 	prototypes map[int64]*itemPrototype
 	others     map[int64]*rulePrototype
 }
@@ -53,10 +54,10 @@ func (d *DB) define(ctx context.Context, tx *sql.Tx) (*definitions, error) {
 	f := &definitions{
 		templates: make(map[model.TemplateID]*template), byName: make(map[string]*template),
 		items: make(map[int64]*model.ItemConfig), triggers: make(map[int64]*triggerDefinition), depends: make(map[int64][]int64),
-		rules: make(map[int64]*ruleDefinition), prototypes: make(map[int64]*itemPrototype), others: make(map[int64]*rulePrototype),
+		rules: make(map[int64]*ruleDefinition), valueMaps: make(map[model.TemplateID]valueMaps), prototypes: make(map[int64]*itemPrototype), others: make(map[int64]*rulePrototype),
 	}
 	for _, read := range []func(context.Context, *sql.Tx) error{
-		f.readTemplates, f.readLinks, f.readItems, f.readRules, f.readTriggers, f.readDepends,
+		f.readTemplates, f.readLinks, f.readValueMaps, f.readItems, f.readRules, f.readTriggers, f.readDepends,
 	} {
 		if err := read(ctx, tx); err != nil {
 			return nil, err
@@ -115,7 +116,9 @@ func (f *definitions) readItems(ctx context.Context, tx *sql.Tx) error {
 		i := &model.ItemConfig{}
 		i.TemplateID = t
 		f.items[id] = i
-		return fields.item(i)
+		err := fields.item(i)
+		i.ValueMap = f.valueMaps[t][i.ValueMapName]
+		return err
 	}, "SELECT id, template_id, "+itemColumns+" FROM items WHERE template_id IS NOT NULL AND rule_id IS NULL")
 }
 
@@ -131,6 +134,9 @@ func (f *itemFields) item(i *model.ItemConfig) error {
 		return fmt.Errorf("item %s: tags: %w", f.key, err)
 	}
 	if err := f.extras(i); err != nil {
+		return fmt.Errorf("item %s: %w", f.key, err)
+	}
+	if err := f.display(i); err != nil {
 		return fmt.Errorf("item %s: %w", f.key, err)
 	}
 	return nil

@@ -81,8 +81,10 @@ type hostReader struct {
 	// last is the host of the row before, because rows come host by host.
 	last   *model.HostConfig
 	shared map[string]string
-	tags   map[string][]model.Tag
-	steps  map[string][]model.Step
+	// valueMaps are the hosts' own.
+	valueMaps map[model.HostID]valueMaps
+	tags      map[string][]model.Tag
+	steps     map[string][]model.Step
 }
 
 func (d *DB) readHosts(ctx context.Context, ids []model.HostID) ([]*model.HostConfig, error) {
@@ -101,7 +103,7 @@ func (d *DB) readHosts(ctx context.Context, ids []model.HostID) ([]*model.HostCo
 	}
 	ranges := idRanges(ids)
 	for _, read := range []func(context.Context, idRange) error{
-		r.readHosts, r.readGroups, r.readTemplates, r.makeRoom, r.readItems, r.readRuleItems, r.readDiscovered, r.readTriggers,
+		r.readHosts, r.readGroups, r.readTemplates, r.readValueMaps, r.makeRoom, r.readItems, r.readRuleItems, r.readDiscovered, r.readTriggers,
 	} {
 		for _, span := range ranges {
 			if err := read(ctx, span); err != nil {
@@ -161,6 +163,9 @@ func (r *hostReader) readHosts(ctx context.Context, span idRange) error {
 		}
 		if err == nil {
 			h.IPMI, err = unpackIPMI(extra)
+		}
+		if err == nil {
+			h.Inventory, h.AutomaticInventory, err = unpackInventory(extra)
 		}
 		r.hosts[h.ID] = c
 		return err
@@ -256,7 +261,11 @@ func (r *hostReader) readItems(ctx context.Context, span idRange) error {
 		h.Items = append(h.Items, model.ItemConfig{})
 		i := &h.Items[len(h.Items)-1]
 		i.ID, i.HostID = item, host
-		return r.own(&f, i)
+		err := r.own(&f, i)
+		if i.ValueMapName != "" {
+			i.ValueMap = r.valueMaps[host][i.ValueMapName]
+		}
+		return err
 	}, "SELECT host_id, item_id, "+itemColumns+
 		" FROM items WHERE host_id BETWEEN ? AND ? AND rule_id IS NULL AND def_id IS NULL ORDER BY host_id, id", span.from, span.to)
 }

@@ -40,7 +40,7 @@ func (f *definitions) readRules(ctx context.Context, tx *sql.Tx) error {
 		if err != nil {
 			return err
 		}
-		p.item.TemplateID = t
+		p.item.TemplateID, p.item.ValueMap = t, f.valueMaps[t][p.item.ValueMapName]
 		f.prototypes[id] = p
 		f.offer(rule, model.Prototype{ID: prototypeID(model.ItemPrototype, id), Kind: model.ItemPrototype, Name: fields.name, Discovers: discovers(fields.extra)})
 		return nil
@@ -136,6 +136,9 @@ func (r *hostReader) readDiscovered(ctx context.Context, span idRange) error {
 		}
 		if change != nil {
 			changeItem(i, change)
+		}
+		if i.ValueMap == nil && i.ValueMapName != "" {
+			i.ValueMap = r.valueMaps[host][i.ValueMapName]
 		}
 		i.ID, i.HostID, i.DiscoveredBy, i.Enabled = item, host, by, i.Enabled && !disabled
 		return nil

@@ -206,6 +206,9 @@ func (n *namer) value(ctx context.Context, item *model.Item, newest bool) string
 	if !ok {
 		return unknownText
 	}
+	if mapped, ok := item.ValueMap.Map(text, item.ValueType.Numeric()); ok {
+		return mapped + " (" + text + ")"
+	}
 	if !item.ValueType.Numeric() {
 		return text
 	}

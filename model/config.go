@@ -23,6 +23,8 @@ type ItemConfig struct {
 	// MasterKey is the key of the master item of a dependent item, on the same host; Item.MasterID and Item.HasDependents are
 	// not set.
 	MasterKey string
+	// ValueMapName is the name of Item.ValueMap, also when there is no value map of that name.
+	ValueMapName string
 	// TimeoutText is how long a check may take, such as "10s"; empty for the default. Item.Collect.Timeout is not set.
 	TimeoutText string
 }

@@ -49,6 +49,9 @@ type Host struct {
 	IPMI *IPMIAccess
 	// DiscoveredBy is the item of the discovery rule that made this host; zero for others.
 	DiscoveredBy ItemID
+	// Inventory are the fields that were filled in by hand; AutomaticInventory says that items fill theirs.
+	Inventory          Labels
+	AutomaticInventory bool
 	// Revision rises with every change that an agent or proxy must learn of.
 	Revision uint64
 }
@@ -128,6 +131,10 @@ type Item struct {
 	RuleID RuleID
 	// DiscoveredBy is the item of the discovery rule that made this item; zero for others.
 	DiscoveredBy ItemID
+	// ValueMap, if not nil, gives the values a text.
+	ValueMap *ValueMap
+	// InventoryField is the field of the host's inventory that the newest value fills, in lower case; empty for none.
+	InventoryField string
 }
 
 // StepType is a preprocessing step. The numbers are Zabbix's.

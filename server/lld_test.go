@@ -35,13 +35,7 @@ func wait(t *testing.T, what string, f func() bool) {
 // TestDiscovery_story takes one payload through a dependent rule to items, triggers, hosts, values of the new items and a problem.
 func TestDiscovery_story(t *testing.T) {
 	r := run(t, t.TempDir())
-	taken, err := http.Post(r.http+"/api/import", "application/json", strings.NewReader(discoveryFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if taken.Body.Close(); taken.StatusCode != http.StatusOK {
-		t.Fatalf("import: %s", taken.Status)
-	}
+	r.importText(discoveryFile)
 	send := func(value string) {
 		t.Helper()
 		text, _ := json.Marshal(value)

@@ -127,6 +127,9 @@ func (a *API) getHost(r *http.Request) (any, error) {
 	}
 	out := a.formatHost(h, a.openByHost(), a.options.Now().UnixNano())
 	out.Metadata = &h.Metadata
+	if out.Inventory, err = a.inventory(r.Context(), h); err != nil {
+		return nil, err
+	}
 	for _, m := range h.Macros {
 		if !m.Secret {
 			out.Macros = append(out.Macros, Macro{m.Name, m.Value})

@@ -48,6 +48,8 @@ func (a *API) formatItem(e *model.Entry, v *query.LastValues, configuration Conf
 		item.Kind = "configured"
 		if c, ok := configuration.Item(e.ID); ok {
 			item.Enabled, item.DiscoveredBy = c.Enabled, optionalID(c.DiscoveredBy)
+			mapReading(item.Last, c)
+			mapReading(item.Previous, c)
 		}
 	}
 	return item
@@ -140,13 +142,16 @@ func (a *API) listValues(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	mapped, _ := a.options.Configuration().Item(e.ID)
 	list := ValueList{Item: items[0], Values: make([]Reading, 0, len(values))}
 	if len(values) > limit {
 		values = values[:limit]
 		list.Next = encodeCursor("value", strconv.FormatInt(values[limit-1].At, 10))
 	}
 	for i := range values {
-		list.Values = append(list.Values, *formatReading(&values[i]))
+		reading := formatReading(&values[i])
+		mapReading(reading, mapped)
+		list.Values = append(list.Values, *reading)
 	}
 	return list, nil
 }

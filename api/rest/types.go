@@ -39,7 +39,9 @@ type Host struct {
 	// DiscoveredBy is the id of the discovery rule that made the host; items and triggers have it too.
 	DiscoveredBy string  `json:"discovered_by,omitempty"`
 	Metadata     *string `json:"metadata,omitempty"`
-	Macros       []Macro `json:"macros,omitempty"`
+	// Inventory comes with a single host only: what was filled in by hand, and what items fill.
+	Inventory map[string]string `json:"inventory,omitempty"`
+	Macros    []Macro           `json:"macros,omitempty"`
 }
 
 // HostList is a page of hosts.
@@ -101,6 +103,8 @@ type Reading struct {
 type Value struct {
 	T string `json:"t"`
 	V string `json:"v"`
+	// Mapped is the text that the item's value map gives the value.
+	Mapped string `json:"mapped,omitempty"`
 	// Encoding is "base64" for a text that is no UTF-8, which JSON cannot hold; binary values are always in base64.
 	Encoding string `json:"encoding,omitempty"`
 	// Log has what a log line carries besides its text.
