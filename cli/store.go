@@ -25,7 +25,7 @@ func storeCommand() *cobra.Command {
 	}
 	c.AddCommand(storeInfoCommand(), storeCheckCommand(), storeDumpCommand(), storeRepairCommand(), storePlanCommand(), storeBenchCommand(),
 		storeSnapshotCommand(), storeVerifyCommand(), storeRestoreCommand(), storeBackupCommand(), storeBackupsCommand())
-	c.AddCommand(storeMigrateCommand())
+	c.AddCommand(storeMigrateCommand(), storeHousekeepingCommand())
 	return c
 }
 

@@ -99,6 +99,8 @@ type Storage struct {
 	Engine string
 	// DSN is the connection string of PostgreSQL; empty for dbengine.
 	DSN string
+	// OverrideHistory and OverrideTrends, if not zero, are how long values and trends of all items are kept.
+	OverrideHistory, OverrideTrends time.Duration
 	// Mode is how tables that are yet to be made are kept in PostgreSQL.
 	Mode       Mode
 	Durability Durability

@@ -50,6 +50,8 @@ var fields = []field{
 	setting("storage.engine", parseText, func(c *Config) *string { return &c.Storage.Engine }, oneOf(EngineDB, EnginePostgres)),
 	setting("storage.dsn", parseText, func(c *Config) *string { return &c.Storage.DSN }, anything),
 	setting("storage.mode", parseMode, func(c *Config) *Mode { return &c.Storage.Mode }, oneOf(ModeAuto, ModePlain, ModePartitions, ModeTimescale)),
+	setting("storage.override_history", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.OverrideHistory }, checkOverride),
+	setting("storage.override_trends", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.OverrideTrends }, checkOverride),
 	setting("storage.durability", parseDurability, func(c *Config) *Durability { return &c.Storage.Durability },
 		oneOf(DurabilityGroup, DurabilityRelaxed)),
 	setting("storage.disk_space", ParseSize, func(c *Config) *int64 { return &c.Storage.DiskSpaceBytes },
@@ -210,6 +212,14 @@ func checkOptionalAddress(text string) error {
 func checkNetworks(text string) error {
 	_, err := ParseNetworks(text)
 	return err
+}
+
+// checkOverride permits what Zabbix does, an hour to 25 years, and 0 for none.
+func checkOverride(d time.Duration) error {
+	if d != 0 && (d < time.Hour || d > 25*365*24*time.Hour) {
+		return fmt.Errorf("found %s; expected 0 or 1h to 9125d", d)
+	}
+	return nil
 }
 
 func checkInterval(d time.Duration) error {

@@ -58,6 +58,8 @@ type Options struct {
 	DSN string
 	// Mode is how tables of values are kept there: plain, partitions or timescale; empty takes what is there or fits best.
 	Mode string
+	// OverrideHistory and OverrideTrends, if not zero, are how long values and trends of all items are kept, whatever the items say.
+	OverrideHistory, OverrideTrends time.Duration
 	// DiskSpaceBytes bounds the store; 0 means 4 GiB or 10 % of the free space, whichever is less.
 	DiskSpaceBytes int64
 	// PageCacheBytes bounds the memory for sealed pages; 0 means 128 MiB.
@@ -143,6 +145,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
+	overrideRetention(s.classes, o.OverrideHistory, o.OverrideTrends)
 	err := s.open(ctx)
 	if err == nil {
 		return s, nil

@@ -42,8 +42,11 @@ func showSnapshot(f *snapshot.Folder) snapshotAnswer {
 // snapshotTimeout bounds the making of a snapshot; where links are impossible files are copied.
 const snapshotTimeout = 2 * time.Hour
 
-// storageRoutes are those of the embedded engine; with PostgreSQL there are none.
+// storageRoutes are snapshots with the embedded engine, housekeeping with PostgreSQL.
 func (s *Server) storageRoutes() []api.Route {
+	if e, ok := s.engine.(housekept); ok {
+		return housekeepingRoutes(e)
+	}
 	if s.snapshots == nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,9 +91,21 @@ func TestDB_partitions(t *testing.T) {
 		t.Errorf("%v, expected three values", got)
 	}
 	before := len(db.parts(t, k))
+	h, err := db.Housekeeping(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(h.Tables, func(t HousekeptTable) bool { return t.Name == k.String() })
+	if i < 0 || h.Mode != Partitions || h.Tables[i].Next == nil || h.Tables[i].Next.DueAt != h.Tables[i].Next.To+3*86_400 || h.Tables[i].Bytes == 0 || h.Tables[i].Pieces != before {
+		t.Errorf("housekeeping says %+v", h)
+	}
 	freed, err := db.Prune(context.Background(), now)
 	if err != nil || freed <= 0 {
 		t.Errorf("Prune: %d bytes, %v", freed, err)
+	}
+	after, err := db.Housekeeping(context.Background())
+	if err != nil || len(after.Dropped) == 0 || after.Dropped[0].Name != h.Tables[i].Next.Name || after.Dropped[0].Reason != "retention" || after.Dropped[0].Bytes == 0 {
+		t.Errorf("housekeeping says %+v, %v, expected that %s went first", after.Dropped, err, h.Tables[i].Next.Name)
 	}
 	if got := storagetest.Collect(t, db, storagetest.All(1)); len(got) != 2 {
 		t.Errorf("%v, expected the first to be dropped", got)
@@ -102,8 +115,8 @@ func TestDB_partitions(t *testing.T) {
 			t.Errorf("%+v is past its retention", p)
 		}
 	}
-	if after := len(db.parts(t, k)); after >= before {
-		t.Errorf("%d partitions, were %d", after, before)
+	if left := len(db.parts(t, k)); left >= before {
+		t.Errorf("%d partitions, were %d", left, before)
 	}
 }
 

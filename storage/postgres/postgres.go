@@ -58,6 +58,8 @@ type DB struct {
 	// low and high bound all stored times.
 	low, high int64
 	tables    map[tableKey]*tableState
+	// dropped is what housekeeping removed, the newest last.
+	dropped []DroppedPartition
 	// shape is the generation of tables.
 	shape int64
 

@@ -28,13 +28,7 @@ func (db *DB) Prune(ctx context.Context, now int64) (int64, error) {
 	defer db.shaping.Unlock()
 	freed, failed := dropDetached(ctx, conn.Conn())
 	for _, t := range db.allTables() {
-		if int(t.key.class) >= len(db.o.Classes) {
-			continue // a class that is no longer configured keeps what it has
-		}
-		keep := db.o.Classes[t.key.class].History
-		if t.key.trends {
-			keep = db.o.Classes[t.key.class].Trends
-		}
+		keep := db.keepOf(t.key)
 		cut := (now - int64(keep)) / int64(time.Second)
 		if keep == 0 || cut <= 0 {
 			continue
@@ -52,28 +46,32 @@ func (db *DB) Prune(ctx context.Context, now int64) (int64, error) {
 }
 
 func (db *DB) pruneTable(ctx context.Context, conn *pgx.Conn, t keyed, cut int32) (int64, error) {
-	switch t.mode {
-	case Timescale:
-		return db.dropChunks(ctx, conn, t.key, cut)
-	case Plain:
-		return 0, db.deleteOld(ctx, conn, t.key.String(), cut)
+	if t.mode == Plain {
+		start := time.Now()
+		n, err := db.deleteOld(ctx, conn, t.key.String(), cut)
+		if n > 0 {
+			db.noteDrop(DroppedPartition{Table: t.key.String(), Name: t.key.String(), Reason: "retention", Rows: n}, start)
+		}
+		return 0, err
 	}
-	parts, err := listPartitions(ctx, conn, t.key)
+	list, err := db.pieces(ctx, conn, t)
 	if err != nil {
 		return 0, err
 	}
 	freed := int64(0)
-	for _, p := range parts {
+	for _, p := range list {
 		if p.to > cut {
 			break
 		}
-		n, err := db.dropPartition(ctx, conn, t.key, p)
+		n, err := db.drop(ctx, conn, p, "retention")
 		freed += n
 		if err != nil {
 			return freed, err
 		}
 	}
-	_, err = conn.Exec(ctx, fmt.Sprintf("DELETE FROM %s_default WHERE clock < $1", t.key), cut)
+	if t.mode == Partitions {
+		_, err = conn.Exec(ctx, fmt.Sprintf("DELETE FROM %s_default WHERE clock < $1", t.key), cut)
+	}
 	return freed, err
 }
 
@@ -133,37 +131,29 @@ func dropDetached(ctx context.Context, conn *pgx.Conn) (int64, error) {
 	return freed, nil
 }
 
-// fitSize drops the oldest partitions until all tables together are within Options.SizeBytes. The running ones stay.
+// fitSize drops the oldest partitions or chunks until all tables together are within Options.SizeBytes. The running ones stay.
 func (db *DB) fitSize(ctx context.Context, conn *pgx.Conn, now int64) (int64, error) {
-	if err := db.measure(ctx, conn); err != nil || db.o.SizeBytes == 0 {
+	if err := db.measure(ctx, conn); err != nil || db.o.SizeBytes == 0 || db.sizeBytes.Load() <= db.o.SizeBytes {
 		return 0, err
 	}
-	type owned struct {
-		partition
-		key tableKey
-	}
-	var all []owned
+	var all []piece
 	for _, t := range db.allTables() {
-		if t.mode != Partitions || t.key.trends {
+		if t.key.trends {
 			continue
 		}
-		parts, err := listPartitions(ctx, conn, t.key)
+		list, err := db.pieces(ctx, conn, t)
 		if err != nil {
 			return 0, err
 		}
-		for _, p := range parts {
-			if int64(p.to) <= now/int64(time.Second) {
-				all = append(all, owned{p, t.key})
-			}
-		}
+		all = append(all, slices.DeleteFunc(list, func(p piece) bool { return int64(p.to) > now/int64(time.Second) })...)
 	}
-	slices.SortFunc(all, func(a, b owned) int { return int(int64(a.to) - int64(b.to)) })
+	slices.SortFunc(all, func(a, b piece) int { return int(int64(a.to) - int64(b.to)) })
 	freed := int64(0)
 	for _, p := range all {
 		if db.sizeBytes.Load()-freed <= db.o.SizeBytes {
 			break
 		}
-		n, err := db.dropPartition(ctx, conn, p.key, p.partition)
+		n, err := db.drop(ctx, conn, p, "size")
 		freed += n
 		if err != nil {
 			return freed, err
@@ -173,11 +163,12 @@ func (db *DB) fitSize(ctx context.Context, conn *pgx.Conn, now int64) (int64, er
 }
 
 // deleteOld deletes rows of a plain table by item, which its key makes cheap to find, in small transactions with pauses.
-func (db *DB) deleteOld(ctx context.Context, conn *pgx.Conn, table string, cut int32) error {
+func (db *DB) deleteOld(ctx context.Context, conn *pgx.Conn, table string, cut int32) (int64, error) {
 	const perStatement = 200
 	db.mu.RLock()
 	ids := slices.Clone(db.ids)
 	db.mu.RUnlock()
+	deleted := int64(0)
 	for chunk := range slices.Chunk(ids, perStatement) {
 		items := make([]int64, len(chunk))
 		for i, id := range chunk {
@@ -185,16 +176,17 @@ func (db *DB) deleteOld(ctx context.Context, conn *pgx.Conn, table string, cut i
 		}
 		tag, err := conn.Exec(ctx, fmt.Sprintf("DELETE FROM %s t USING unnest($1::bigint[]) AS w(itemid) WHERE t.itemid = w.itemid AND t.clock < $2", table), items, cut)
 		if err != nil {
-			return err
+			return deleted, err
 		}
+		deleted += tag.RowsAffected()
 		if tag.RowsAffected() == 0 {
 			continue
 		}
 		select { // inserts come first
 		case <-ctx.Done():
-			return ctx.Err()
+			return deleted, ctx.Err()
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	return nil
+	return deleted, nil
 }

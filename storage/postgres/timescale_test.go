@@ -178,12 +178,19 @@ func TestTimescale_chunks(t *testing.T) {
 			if got := storagetest.Collect(t, db, storagetest.All(1)); len(got) != total+1 {
 				t.Errorf("%d values, expected %d", len(got), total+1)
 			}
+			if h, err := db.Housekeeping(context.Background()); err != nil || h.Mode != Timescale || h.SizeBytes == 0 || h.Tables[0].Pieces < days || h.Tables[0].Next == nil {
+				t.Errorf("housekeeping says %+v, %v", h, err)
+			}
 			freed, err := db.Prune(context.Background(), now)
 			if err != nil || freed <= 0 {
 				t.Errorf("Prune: %d bytes, %v", freed, err)
 			}
 			if got := storagetest.Collect(t, db, storagetest.All(2)); len(got) >= total || len(got) < total*8/days {
 				t.Errorf("%d values are left of %d, expected those of 9 or 10 days", len(got), total)
+			}
+			db.o.SizeBytes = db.tablesSize(t) * 3 / 4
+			if freed, err = db.Prune(context.Background(), now); err != nil || freed <= 0 || db.tablesSize(t) > db.o.SizeBytes {
+				t.Errorf("beyond the size: %d bytes freed, %d left of %d, %v", freed, db.tablesSize(t), db.o.SizeBytes, err)
 			}
 		})
 	}

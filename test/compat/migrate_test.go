@@ -72,6 +72,9 @@ func TestMigrate(t *testing.T) {
 	same("in PostgreSQL")
 	migrate("store", "migrate", "--config", config, "--to", "partitions", "--drop-old")
 	same("in partitions")
+	if out, err := exec.Command(binary, "store", "housekeeping", "--http", s.http).CombinedOutput(); err != nil || !strings.Contains(string(out), "history_text_c") || !strings.Contains(string(out), "partitions") {
+		t.Errorf("store housekeeping: %v\n%s", err, out)
+	}
 	s.stop()
 	if err := os.RemoveAll(filepath.Join(data, "engine")); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tidemark/config"
+	"tidemark/storage/postgres"
+)
+
+func storeHousekeepingCommand() *cobra.Command {
+	var client serverClient
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "housekeeping --http ADDR",
+		Short: "Say what a server on PostgreSQL keeps, what it drops next, and what it dropped",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if client.address == "" {
+				return usagef("give --http, the address of the server")
+			}
+			var h postgres.Housekeeping
+			if err := client.call(c.Context(), http.MethodGet, "/api/storage/housekeeping", nil, &h); err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(h)
+			}
+			return printHousekeeping(c.OutOrStdout(), &h)
+		},
+	}
+	client.addTo(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func printHousekeeping(w io.Writer, h *postgres.Housekeeping) error {
+	limit := "no limit"
+	if h.LimitBytes > 0 {
+		limit = config.FormatSize(h.LimitBytes)
+	}
+	fmt.Fprintf(w, "%s in tables, %s; new tables are kept as %s\n\n", config.FormatSize(h.SizeBytes), limit, h.Mode)
+	fmt.Fprintf(w, "%-20s %-10s %10s %10s %7s  %s\n", "table", "mode", "keeps", "size", "pieces", "next")
+	for _, t := range h.Tables {
+		keeps := "for ever"
+		if t.KeepSeconds > 0 {
+			keeps = fmt.Sprintf("%d d", t.KeepSeconds/86_400)
+		}
+		next := ""
+		if n := t.Next; n != nil {
+			next = fmt.Sprintf("%s, %s", n.Name, config.FormatSize(n.Bytes))
+			if n.DueAt > 0 {
+				next += ", due " + time.Unix(n.DueAt, 0).Format(time.DateTime)
+			}
+		}
+		fmt.Fprintf(w, "%-20s %-10s %10s %10s %7d  %s\n", t.Name, t.Mode, keeps, config.FormatSize(t.Bytes), t.Pieces, next)
+	}
+	fmt.Fprintf(w, "\ndropped since the server started: %d\n", len(h.Dropped))
+	for _, d := range h.Dropped {
+		what := config.FormatSize(d.Bytes) + " free"
+		if d.Rows > 0 {
+			what = fmt.Sprintf("%d rows deleted", d.Rows)
+		}
+		if _, err := fmt.Fprintf(w, "%s  %s, for %s: %s in %.1f ms\n", time.Unix(d.At, 0).Format(time.DateTime), d.Name, d.Reason, what, d.TookMs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
