@@ -258,9 +258,9 @@ func secondsOf(name string, s *reqstat.Statistics, quantile func(float64) float6
 }
 
 func (n *Items) shapeItems(server flow.Endpoint, s *shape.Shape) *[shapeItems]Item {
-	fingerprint := s.Fingerprint.String()
+	fingerprint, namespace := s.Fingerprint.String(), s.Namespace()
 	if s.Command == shape.OtherText {
-		fingerprint = shape.OtherText
+		fingerprint, namespace = shape.OtherText, shape.OtherText
 	}
 	name := n.name(server)
 	labels := n.labels(
@@ -269,6 +269,7 @@ func (n *Items) shapeItems(server flow.Endpoint, s *shape.Shape) *[shapeItems]It
 		model.Label{Name: "db", Value: s.Database},
 		model.Label{Name: "fingerprint", Value: fingerprint},
 		model.Label{Name: "instance", Value: name},
+		model.Label{Name: "namespace", Value: namespace},
 		model.Label{Name: "shape", Value: s.Text},
 	)
 	var items [shapeItems]Item

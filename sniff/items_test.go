@@ -74,7 +74,7 @@ func TestItems(t *testing.T) {
 		t.Errorf("%d latencies, time %v of shapes and %v of the instance", latency.Count, total["mongo.shape time]"], total["mongo.instance time]"])
 	}
 	for key, item := range keys {
-		if strings.HasPrefix(key, "mongo.shape[") && (item.Labels.Get("shape") != "find {a: ?}" || !strings.Contains(key, ","+item.Labels.Get("fingerprint")+",")) {
+		if strings.HasPrefix(key, "mongo.shape[") && (item.Labels.Get("shape") != "find {a: ?}" || !strings.Contains(key, ","+item.Labels.Get("fingerprint")+",") || !strings.HasPrefix(item.Name, item.Labels.Get("namespace")+" find")) {
 			t.Errorf("%s: labels %v", key, item.Labels)
 		}
 		if strings.HasPrefix(key, "mongo.client[") && !strings.Contains(key, `"shop, \"web\""`) {

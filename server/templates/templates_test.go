@@ -38,8 +38,8 @@ func open(t *testing.T) *confdb.DB {
 func TestFiles_import(t *testing.T) {
 	d := open(t)
 	reports, err := d.ImportBuiltin(context.Background(), templates.Files())
-	if err != nil || len(reports) != 2 {
-		t.Fatalf("%d reports, %v, want 2", len(reports), err)
+	if err != nil || len(reports) != 3 {
+		t.Fatalf("%d reports, %v, want 3", len(reports), err)
 	}
 	for _, r := range reports {
 		if len(r.Remarks) > 0 || r.Version != "6.0" {
@@ -82,6 +82,16 @@ func agentItems() []model.Item {
 		}
 		add("vfs.fs.size["+quoted+",pused]", "fsname", name, "mode", "pused")
 		add("vfs.fs.inode["+quoted+",pfree]", "fsname", name, "mode", "pfree")
+	}
+	for _, instance := range []string{"10.0.0.1:27017", "[::1]:27017"} {
+		quoted := instance
+		if strings.Contains(instance, "[") {
+			quoted = `"` + instance + `"`
+		}
+		for _, m := range []string{"requests", "errors", "time", "p95"} {
+			add("mongo.instance["+quoted+","+m+"]", "instance", instance)
+			add("mongo.shape["+quoted+",00ff,"+m+"]", "instance", instance, "fingerprint", "00ff", "namespace", "shop.orders", "command", "find", "shape", "find {a: ?}")
+		}
 	}
 	add("vfs.dev.util[sda]", "devname", "sda")
 	add("net.if.in[eth0,errors]", "ifname", "eth0")
@@ -154,6 +164,43 @@ func TestFiles_triggersOfAHost(t *testing.T) {
 	}
 	if len(s.ActiveItems(ours)) != 1 || len(s.ActiveItems(theirs)) < 25 {
 		t.Errorf("%d and %d active items, want 1 (the others are declared) and at least 25", len(s.ActiveItems(ours)), len(s.ActiveItems(theirs)))
+	}
+}
+
+// TestFiles_triggersOfRequests counts what two watched servers with a shape each get.
+func TestFiles_triggersOfRequests(t *testing.T) {
+	ctx := context.Background()
+	d := open(t)
+	if _, err := d.ImportBuiltin(ctx, templates.Files()); err != nil {
+		t.Fatal(err)
+	}
+	id, _, err := d.RegisterHost(ctx, "ours", "tidemark")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Declared(ctx, id, agentItems()); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, tr := range snapshot(t, d).TriggersOf(id) {
+		if strings.HasPrefix(tr.Name, "MongoDB ") {
+			got[tr.Name] = true
+		}
+	}
+	for _, instance := range []string{"10.0.0.1:27017", "[::1]:27017"} {
+		for _, name := range []string{
+			"many requests fail", "requests take twice as long as yesterday", "new expensive request 00ff",
+			"request 00ff takes twice as long as yesterday", "request 00ff is most of the load",
+		} {
+			full := "MongoDB " + instance + ": " + name
+			if !got[full] {
+				t.Errorf("no trigger %q", full)
+			}
+			delete(got, full)
+		}
+	}
+	if len(got) > 0 {
+		t.Errorf("triggers that nobody wanted: %v", got)
 	}
 }
 

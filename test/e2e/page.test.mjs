@@ -10,7 +10,7 @@ import { startTarget } from './target.mjs';
 
 const JS_BUDGET = 120 * 1024;
 const CSS_BUDGET = 20 * 1024;
-const VIEWS = ['/', '/problems', '/problems?show=all', '/hosts', '/hosts/values', '/explore', '/explore?q=system_cpu_load', '/server', '/users', '/users/groups', '/users/tokens', '/audit', '/account'];
+const VIEWS = ['/', '/problems', '/problems?show=all', '/hosts', '/hosts/values', '/requests', '/requests?group=application', '/requests?compare=before', '/explore', '/explore?q=system_cpu_load', '/server', '/users', '/users/groups', '/users/tokens', '/audit', '/account'];
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 let browser;
@@ -220,6 +220,77 @@ story('filters of problems are in the address', async (page) => {
   await page.reload();
   assert.equal(await page.getByLabel('Severity').inputValue(), 'high');
   assert.equal(await page.getByRole('button', { name: 'All in the range' }).getAttribute('aria-pressed'), 'true');
+});
+
+story('requests: what costs most first; dragging over a part ranks it; a shape opens; all of it is in the address', async (page) => {
+  await page.goto(`${target.base}/requests?last=15m`);
+  const rows = page.locator('table.requests tbody tr[data-row]');
+  await rows.first().waitFor();
+  const loads = await rows.locator('td.load-cell span').allTextContents();
+  assert.deepEqual(loads.map(parseFloat), loads.map(parseFloat).sort((a, b) => b - a));
+  await page.getByRole('button', { name: 'p95', exact: true }).click();
+  await page.waitForURL(/order=p95/);
+  await page.locator('th[aria-sort="descending"]', { hasText: 'p95' }).waitFor();
+
+  const box = await page.locator('[data-chart="requests-heat"] canvas').boundingBox();
+  const answer = page.waitForResponse((one) => one.url().includes('/api/mongo/requests?') && one.ok());
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 40);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.8, box.y + 60, { steps: 6 });
+  await page.mouse.up();
+  await page.waitForURL(/pick=\d+-\d+/);
+  const asked = new URL((await answer).url()).searchParams;
+  const length = Number(asked.get('to')) - Number(asked.get('from'));
+  assert.ok(length > 180_000 && length < 400_000, `ranked ${length} ms of 900,000`);
+  assert.equal(asked.get('order'), 'p95');
+  await page.getByTitle('Rank the whole range').click();
+  await page.waitForURL((url) => !url.searchParams.has('pick'));
+
+  const id = await rows.first().getAttribute('data-row');
+  await rows.first().locator('button.row-button').click();
+  await page.waitForURL(new RegExp(`shape=${id}`));
+  await page.locator('[data-chart="shape-heat"]').waitFor();
+  await page.reload();
+  await page.locator('[data-chart="shape-errors"]').waitFor();
+  assert.equal(await page.locator(`tr[data-row="${id}"] + .detail-row .shape-full code`).count(), 1);
+});
+
+story('requests: groups, filter, comparison, and back from the overview', async (page) => {
+  await page.goto(`${target.base}/requests?last=15m`);
+  const rows = page.locator('table.requests tbody tr[data-row]');
+  await rows.first().waitFor();
+  const shapes = await rows.count();
+  await page.getByLabel('group by').selectOption('collection');
+  await page.waitForURL(/group=collection/);
+  await page.locator('th', { hasText: 'Collection' }).waitFor();
+  await rows.first().locator('button.row-button').click();
+  await page.waitForURL(/collection=/);
+  await page.getByTitle('Show all collections').click();
+  await page.waitForURL((url) => !url.searchParams.has('collection'));
+  await page.getByRole('searchbox', { name: 'Filter requests' }).fill('aggregate');
+  await page.waitForURL(/search=aggregate/);
+  await page.waitForFunction((all) => document.querySelectorAll('table.requests tbody tr[data-row]').length < all, shapes);
+  await page.getByRole('searchbox', { name: 'Filter requests' }).fill('');
+  await page.goto(`${target.base}/requests?last=15m`);
+  await page.getByLabel('compare with').selectOption('before');
+  await page.waitForURL(/compare=before/);
+  await page.locator('.verdict').first().waitFor();
+
+  await page.goto(target.base);
+  await page.locator('.card-shape').first().click();
+  await page.waitForURL(/\/requests\?.*shape=/);
+  await page.locator('[data-chart="shape-heat"]').waitFor();
+});
+
+test('requests: what is shown is what was sent', async () => {
+  const { instances } = await (await fetch(`${target.base}/api/mongo/instances`)).json();
+  for (const { id, total } of instances) {
+    const ranking = await (await fetch(`${target.base}/api/mongo/requests?instance=${encodeURIComponent(id)}&limit=1000&from=${Date.now() - 3_600_000}&to=${Date.now()}`)).json();
+    const sum = ranking.rows.reduce((left, row) => left + row.sums.requests, 0);
+    if (target.fake) assert.ok(Math.abs(sum / ranking.total.requests - 1) < 0.001);
+    else assert.equal(sum, ranking.total.requests);
+    assert.ok(total.requests > 0);
+  }
 });
 
 story('explore: a query has a chart and a table', async (page) => {

@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 bin=$(realpath "${TIDEMARK_BIN:-../../bin/tidemark}")
+export TIDEMARK_BIN=$bin
 [ -x "$bin" ] || { echo "run.sh: there is no binary at $bin; run make build" >&2; exit 1; }
 [ -f ../../web/dist/index.html ] || { echo "run.sh: the page was not built; run make build" >&2; exit 1; }
 

@@ -1,6 +1,6 @@
 // Takes the screenshots of docs/screenshots: every page, light and dark, wide and narrow.
 //
-//   node shots.mjs [folder]          with TIDEMARK_URL as in the test
+//   node shots.mjs [folder [page…]]  with TIDEMARK_URL as in the test
 
 import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -17,6 +17,10 @@ await mkdir(folder, { recursive: true });
 const { hosts } = await (await fetch(`${target.base}/api/hosts?limit=1000`)).json();
 const host = (hosts.find((one) => one.items > 50) ?? hosts[0]).id;
 const { items } = await (await fetch(`${target.base}/api/items?host=${host}&search=system.cpu.load`)).json();
+const { instances } = await (await fetch(`${target.base}/api/mongo/instances`)).json();
+const instance = encodeURIComponent(instances[0]?.id ?? '');
+const dearest = instances.length === 0 ? '' : (await (await fetch(`${target.base}/api/mongo/requests?instance=${instance}&limit=1`)).json()).rows[0]?.id;
+const only = process.argv.slice(3);
 const pages = {
   'first-start': [first.base, '/'],
   overview: [target.base, '/'],
@@ -25,6 +29,9 @@ const pages = {
   hosts: [target.base, '/hosts'],
   values: [target.base, '/hosts/values'],
   item: [target.base, `/items/${items[0].id}?last=15m`],
+  requests: [target.base, `/requests?instance=${instance}&last=1h`],
+  'requests-shape': [target.base, `/requests?instance=${instance}&last=1h&shape=${dearest}`],
+  'requests-compare': [target.base, `/requests?instance=${instance}&last=30m&compare=1h`],
   explore: [target.base, '/explore?q=system_cpu_load&last=15m'],
   server: [target.base, '/server'],
   users: [target.base, '/users'],
@@ -36,6 +43,7 @@ for (const colorScheme of ['light', 'dark']) {
   for (const [width, viewport] of Object.entries(SIZES)) {
     const { page, faults, close } = await openPage(browser, target.base, { viewport, colorScheme });
     for (const [name, [base, path]] of Object.entries(pages)) {
+      if (only.length > 0 && !only.includes(name)) continue;
       await page.goto(base + path);
       await settled(page);
       if (await page.locator('[data-chart]').count()) await chartsReady(page);

@@ -11,6 +11,7 @@ import { extname, join, normalize } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { fleet, openProblem } from './fleet.mjs';
+import { requests } from './requests.mjs';
 
 const { values: flags } = parseArgs({
   options: {
@@ -27,6 +28,7 @@ const data = fleet(Number(flags.hosts), started);
 const oldest = started - Number(flags.age) * 1000;
 const itemById = new Map(data.items.map((item) => [item.id, item]));
 const hostById = new Map(data.hosts.map((host) => [host.id, host]));
+const mongo = requests(data.hosts, oldest, started);
 const listeners = new Set();
 const SEVERITIES = ['not classified', 'information', 'warning', 'average', 'high', 'disaster'];
 
@@ -238,6 +240,7 @@ function api(path, query) {
   if (path === '/api/problems') return problems(query);
   if (path === '/api/triggers') return list(data.triggers.filter((t) => !query.get('host') || t.host_id === query.get('host')), query, 'triggers', (t) => t.name);
   if (path === '/api/search') return search(query);
+  if (path.startsWith('/api/mongo/')) return mongo(path, query);
   if (path === '/api/v1/query_range') return prom(query, true);
   if (path === '/api/v1/query') return prom(query, false);
   if (path === '/api/v1/label/__name__/values') return { status: 'success', data: [...new Set(data.items.map((i) => i.key.replace(/\[.*/, '').replace(/[^a-zA-Z0-9_:]/g, '_')))].sort() };

@@ -4,6 +4,7 @@ import './style/frame.css';
 import './style/parts.css';
 import './style/views.css';
 import './style/people.css';
+import './style/requests.css';
 import { render } from 'preact';
 import { askMe } from './api/people.ts';
 import { watchKeys } from './state/keys.ts';

@@ -25,7 +25,7 @@ export async function get<T>(what: string, path: string, query: Query = {}, sign
     if (value !== null && value !== undefined && value !== '') params.set(name, String(value));
   }
   const text = params.toString();
-  return call<T>(what, text === '' ? path : `${path}?${text}`, signal);
+  return call<T>(what, text === '' ? path : `${path}${path.includes('?') ? '&' : '?'}${text}`, signal);
 }
 
 /** send calls path with a method that changes something. what completes the sentence "could not …". */

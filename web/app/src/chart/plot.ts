@@ -17,11 +17,11 @@ export interface PlotEvents {
 
 /** More lines than this are grey until one is hovered. */
 export const CROWD = 8;
-const AXIS_WIDTH = 46;
+export const AXIS_WIDTH = 46;
 const STACK_FILL = 0.75;
 const UNIT_HEIGHT = 18;
-const RIGHT = 6;
-const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+export const RIGHT = 6;
+export const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
 export class Plot {
   private u: uPlot | null = null;

@@ -6,6 +6,7 @@ const PATHS: Record<string, string> = {
   overview: 'M3 3h6v8H3zM11 3h6v5h-6zM11 11h6v6h-6zM3 14h6v3H3z',
   problems: 'M10 3l8 14H2zM10 8v4M10 14.4v.2',
   hosts: 'M3 4h14v5H3zM3 11h14v5H3zM6 6.5h.2M6 13.5h.2',
+  requests: 'M3 4h14M3 8h10M3 12h7M3 16h4',
   explore: 'M3 16c3 0 3-9 6-9s2.500 6 4.500 6 1.500-8 3.500-8',
   server: 'M2 10h4l2-6 4 12 2-6h4',
   users: 'M7 4a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM2 17c0-3 2-5 5-5s5 2 5 5M13 4.500a2.500 2.500 0 0 1 0 5M14.500 12c2 .500 3.500 2.500 3.500 5',

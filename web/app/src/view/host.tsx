@@ -103,7 +103,12 @@ function HostTitle({ host, items }: { host: Host; items: Item[] }) {
   );
 }
 
-function HostCharts({ host, items }: { host: Host; items: Item[] }) {
+// The items of shapes and clients are thousands; the page Requests shows them.
+const OF_REQUESTS = /^mongo\.(shape|client)\[/;
+
+function HostCharts({ host, items: all }: { host: Host; items: Item[] }) {
+  const items = useMemo(() => all.filter((item) => !OF_REQUESTS.test(item.key)), [all]);
+  const watched = all.find((item) => item.key.startsWith('mongo.instance['))?.labels?.instance;
   const sections = useMemo(() => sectionsOf(items), [items]);
   const glance = useMemo(() => glanceOf(items), [items]);
   const board = useMemo(() => new Board(), [host.id]);
@@ -127,6 +132,13 @@ function HostCharts({ host, items }: { host: Host; items: Item[] }) {
     <div class="with-side">
       <SideList sections={sections} unusual={unusual} />
       <div class="sections">
+        {watched !== undefined && (
+          <p>
+            <Link to="/requests" query={{ instance: `${host.host}/${watched}` }} class="more">
+              Requests of MongoDB at {watched} →
+            </Link>
+          </p>
+        )}
         {glance.length > 0 && (
           <section class="glance" aria-label="At a glance">
             {glance.map((spec) => (

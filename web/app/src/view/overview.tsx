@@ -13,6 +13,7 @@ import { Bars, Sparkline } from '../part/sparkline.tsx';
 import { useCell } from '../state/cell.ts';
 import { contact, live, missed, overview, problemsChanged, serverNow } from '../state/live.ts';
 import { dateTime } from '../time/clock.ts';
+import { RequestCard } from '../requests/card.tsx';
 import { HostRows, MAX_ROWS } from './hostrows.tsx';
 import { NoHosts, squareClass } from './hosts.tsx';
 import { lasted } from './problems.tsx';
@@ -62,6 +63,7 @@ export function OverviewView() {
         {hosts.data !== null && hosts.data.hosts.length === 0 && <NoHosts />}
         {few ? <HostRows hosts={hosts.data!.hosts} /> : <Squares hosts={hosts.data?.hosts ?? []} />}
       </section>
+      <RequestCard />
       <Numbers state={state} />
     </div>
   );

@@ -15,6 +15,7 @@ export const PAGES: Page[] = [
   { path: '/', title: 'Overview', icon: 'overview', about: 'The fleet at a glance' },
   { path: '/problems', title: 'Problems', icon: 'problems', about: 'What is wrong, and what was' },
   { path: '/hosts', title: 'Hosts', icon: 'hosts', about: 'All hosts and latest values' },
+  { path: '/requests', title: 'Requests', icon: 'requests', about: 'What MongoDB spends its time on' },
   { path: '/explore', title: 'Explore', icon: 'explore', about: 'Ask with PromQL' },
   { path: '/server', title: 'Server', icon: 'server', about: 'How this server is doing', second: true },
   { path: '/users', title: 'Users', icon: 'users', about: 'Who may do what', role: 'administrator' },

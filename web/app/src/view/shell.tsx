@@ -22,6 +22,7 @@ import { ItemView } from './item.tsx';
 import { OverviewView } from './overview.tsx';
 import { PAGES, pageOf } from './pages.ts';
 import { ProblemsView } from './problems.tsx';
+import { RequestsView } from './requests.tsx';
 import { ServerView } from './server.tsx';
 import { SignInView, WelcomeView } from './signin.tsx';
 import { UsersView } from './users.tsx';
@@ -73,6 +74,7 @@ function View({ path }: { path: string }) {
   if (path === '/hosts/values') return <ValuesView />;
   if (first === 'hosts' && /^\d+$/.test(id ?? '')) return <HostView key={id} id={id} tab={tab ?? ''} />;
   if (first === 'items' && /^\d+$/.test(id ?? '')) return <ItemView key={id} id={id} />;
+  if (path === '/requests') return <RequestsView />;
   if (path === '/explore') return <ExploreView />;
   if (path === '/server') return <ServerView />;
   if (path === '/account') return <AccountView />;
