@@ -123,6 +123,11 @@ function Title({ instances, instance, profile }: { instances: InstanceTotal[]; i
           ))}
         </select>
       )}
+      {SAMPLED.test(instance.address) && (
+        <span class="tag" title="Told by the server's log or profiler: only slow requests, or some of them">
+          sampled
+        </span>
+      )}
       <span>
         <span class="muted">load</span> <b data-number="load">{loadText(total.load)}</b>
       </span>
@@ -136,6 +141,9 @@ function Title({ instances, instance, profile }: { instances: InstanceTotal[]; i
     </div>
   );
 }
+
+/** Instances whose requests were not seen on the wire are named after where they were told. */
+const SAMPLED = /\((log|profiler)\)$/;
 
 const nameOf = (one: InstanceTotal): string => `${one.host_name} · ${one.address}`;
 
