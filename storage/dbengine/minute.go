@@ -38,6 +38,8 @@ type minuteRows struct {
 	rows        []minuteRow
 	previous    uint64
 	hasPrevious bool
+	// decimals are those of all floats so far; more than maxScale if one has more, or none.
+	decimals uint8
 }
 
 // take adds values.
@@ -50,9 +52,43 @@ func (m *minuteRows) take(c *model.Columns) {
 			m.rows = append(m.rows, minuteRow{Trend: model.Trend{At: start}, valueType: c.Type})
 			m.hasPrevious = false
 		}
+		if c.Type == model.Float {
+			m.scan(values[:n])
+		}
 		row := &m.rows[len(m.rows)-1]
 		m.previous, m.hasPrevious = storage.AddRunToTrend(&row.Trend, c.Type, values[:n], m.previous, m.hasPrevious)
 		at, values = at[n:], values[n:]
+	}
+}
+
+// scan finds how many decimals floats have.
+func (m *minuteRows) scan(values []uint64) {
+	for _, bits := range values {
+		for m.decimals <= maxScale {
+			if _, ok := scaled(bits, m.decimals); ok || math.IsNaN(math.Float64frombits(bits)) {
+				break
+			}
+			m.decimals++
+		}
+	}
+}
+
+// round takes what additions left behind the last decimal off the sums of floats that have few: so they are exact, and take a third of the room.
+func (m *minuteRows) round() {
+	if m.decimals > maxScale {
+		return
+	}
+	power := powers[m.decimals]
+	nearest := func(x float64) float64 {
+		if y := math.Round(x * power); math.Abs(y) < maxScaled {
+			return y / power
+		}
+		return x
+	}
+	for i := range m.rows {
+		if r := &m.rows[i]; r.valueType == model.Float {
+			r.Sum, r.Increase = nearest(r.Sum), nearest(r.Increase)
+		}
 	}
 }
 

@@ -168,6 +168,7 @@ func (r *reading) minutes(id model.ItemID, v *view) ([]minuteRow, error) {
 		return nil, err
 	}
 	m.mark(base, late)
+	m.round()
 	return m.rows, nil
 }
 
@@ -281,5 +282,6 @@ func (db *DB) remakeMinute(ctx context.Context, id model.ItemID, row minuteRow) 
 	if err != nil || len(m.rows) != 1 || m.rows[0].Count < row.Count {
 		return row, err
 	}
+	m.round()
 	return m.rows[0], nil
 }

@@ -22,6 +22,7 @@ type Plan struct {
 	Samples         int64   `json:"samples"`
 	BytesPerSample  float64 `json:"bytes_per_sample"`
 	ValueBytes      int64   `json:"value_bytes"`
+	MinuteBytes     int64   `json:"minute_bytes"`
 	HourlyBytes     int64   `json:"hourly_bytes"`
 	LogBytes        int64   `json:"log_bytes"`
 	DiskBytes       int64   `json:"disk_bytes"`
@@ -36,6 +37,8 @@ const (
 	planVaryingBytes  = 0.70  // of a value that varies
 	planConstantBytes = 0.008 // of one that does not
 	planPageBytes     = 12    // of a page's row in directory, journalfile, checksums
+	planMinuteBytes   = 9.3   // of a minute of a value that varies
+	planFlatBytes     = 0.25  // of a minute of one that does not
 	planRowBytes      = 22    // of an hourly row
 	planSeriesBytes   = 1024  // of memory for an active series
 	planRefBytes      = 56    // of memory for a page of the pair that grows
@@ -68,15 +71,16 @@ func PlanFor(d Demand) (*Plan, error) {
 	if d.Interval > time.Hour {
 		rows = samples * planRowBytes
 	}
+	minutes := min(samples, metrics*max(1, d.Retention.Minutes())) * (d.Varying*planMinuteBytes + (1-d.Varying)*planFlatBytes)
 	hot := metrics * 16 * min(pageValues, each)
-	log := max(64<<20, min(2*hot, (values+rows)/3))
-	disk := max((values+rows)*1.05+log, MinDiskSpaceBytes) // the oldest pair goes whole
+	log := max(64<<20, min(2*hot, (values+minutes+rows)/3))
+	disk := max((values+minutes+rows)*1.05+log, MinDiskSpaceBytes) // the oldest pair goes whole
 	datafile := float64(limitsFor(int64(disk)).datafileBytes)
 	pairs := int64((values+rows)/datafile) + 1
 	refs := pages/float64(pairs)*planRefBytes + pages*planTableBytes
 	p := &Plan{
-		Samples: int64(samples), ValueBytes: int64(values), HourlyBytes: int64(rows), LogBytes: int64(log), DiskBytes: int64(disk),
-		BytesPerSample: (values + rows) / samples, Pairs: pairs,
+		Samples: int64(samples), ValueBytes: int64(values), MinuteBytes: int64(minutes), HourlyBytes: int64(rows), LogBytes: int64(log), DiskBytes: int64(disk),
+		BytesPerSample: (values + minutes + rows) / samples, Pairs: pairs,
 		MemoryBytes:     int64(metrics*planSeriesBytes+refs) + d.PageCacheBytes + planBaseBytes,
 		ValuesPerSecond: metrics / d.Interval.Seconds(),
 	}
