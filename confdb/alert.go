@@ -68,9 +68,15 @@ func (d *DB) alertObjects(ctx context.Context) ([]model.AlertObject, error) {
 	var list []model.AlertObject
 	err = each(rows, func(r *sql.Rows) error {
 		var o model.AlertObject
-		err := r.Scan(&o.Kind, &o.Name, &o.Body)
-		list = append(list, o)
-		return err
+		var body string
+		if err := r.Scan(&o.Kind, &o.Name, &body); err != nil {
+			return err
+		}
+		// One whose secrets cannot be read is left out and logged; the others go on.
+		if o.Body = []byte(d.secrets.shown(body, alertObjectPlace(o.Kind, o.Name))); len(o.Body) > 0 {
+			list = append(list, o)
+		}
+		return nil
 	})
 	return list, err
 }
@@ -242,8 +248,12 @@ func (d *DB) PutAlertObjects(ctx context.Context, puts, deletes []model.AlertObj
 			if len(o.Body) > maxAlertObjectBytes {
 				return fmt.Errorf("%s %q: %w; %d bytes, at most %d", o.Kind, o.Name, ErrInvalid, len(o.Body), maxAlertObjectBytes)
 			}
-			err := c.exec(ctx, "INSERT INTO alert_objects (kind, name, body) VALUES (?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body",
-				o.Kind, o.Name, string(o.Body))
+			body, err := d.secrets.seal(string(o.Body), alertObjectPlace(o.Kind, o.Name))
+			if err != nil {
+				return fmt.Errorf("%s %q: %w", o.Kind, o.Name, err)
+			}
+			err = c.exec(ctx, "INSERT INTO alert_objects (kind, name, body) VALUES (?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body",
+				o.Kind, o.Name, body)
 			if err != nil {
 				return err
 			}

@@ -76,6 +76,10 @@ type DB struct {
 
 	changes, imports *metrics.Counter
 
+	// secrets seals and opens secret texts; sealing guards what it holds.
+	secrets *sealer
+	sealing sync.Mutex
+
 	mu sync.Mutex
 	// definitions are the templates' items and triggers, decoded; nil after a change of any template.
 	definitions *definitions
@@ -92,6 +96,7 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 		path: path, ids: o.IDs, log: o.Logger, now: o.Now, changed: make(chan struct{}, 1),
 		declared: make(map[model.HostID][]model.Item),
 	}
+	d.secrets = &sealer{db: d, said: make(map[string]bool)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -115,6 +120,13 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 	d.sql.SetConnMaxIdleTime(0)
 	if err := d.migrate(ctx); err != nil {
 		return nil, errors.Join(d.wrap("open", err), d.sql.Close())
+	}
+	if err := d.sealClear(ctx); err != nil {
+		if errors.Is(err, ErrDamaged) || errors.Is(err, ErrInUse) || ctx.Err() != nil {
+			return nil, errors.Join(err, d.sql.Close())
+		}
+		// A start must be possible with a key file that cannot be used, and on a full disk.
+		d.log.Error("secrets that an earlier version stored in the clear could not be sealed; it is tried again at the next start", "error", err)
 	}
 	return d, nil
 }

@@ -12,6 +12,7 @@ import (
 
 // definitions are what all templates define, decoded once and shared by the hosts that inherit it.
 type definitions struct {
+	secrets   *sealer
 	templates map[model.TemplateID]*template
 	byName    map[string]*template
 	items     map[int64]*model.ItemConfig
@@ -52,6 +53,7 @@ func (d *DB) define(ctx context.Context, tx *sql.Tx) (*definitions, error) {
 		return have, nil
 	}
 	f := &definitions{
+		secrets:   d.secrets,
 		templates: make(map[model.TemplateID]*template), byName: make(map[string]*template),
 		items: make(map[int64]*model.ItemConfig), triggers: make(map[int64]*triggerDefinition), depends: make(map[int64][]int64),
 		rules: make(map[int64]*ruleDefinition), valueMaps: make(map[model.TemplateID]valueMaps), prototypes: make(map[int64]*itemPrototype), others: make(map[int64]*rulePrototype),
@@ -84,7 +86,7 @@ func (f *definitions) readTemplates(ctx context.Context, tx *sql.Tx) error {
 		var macros, tags string
 		err := r.Scan(&t.id, &t.name, &macros, &tags)
 		if err == nil {
-			t.macros, err = unpackMacros(macros)
+			t.macros, err = f.secrets.unpackMacros(macros)
 		}
 		if err == nil {
 			t.tags, err = unpackTags(tags)

@@ -159,6 +159,12 @@ func (a *discoverer) hostWishes(list []model.Instance, parent string) ([]wish, [
 		}
 		macros, _ := macrosFor(p.macros, i.Macros)
 		m := p.host.make(macros, i.Change, parent)
+		sealed, err := a.db.secrets.sealMacros(m.macros)
+		if err != nil {
+			a.refuse("secret macros of host %.130q cannot be stored: %v", m.host, err)
+			continue
+		}
+		m.macros = sealed
 		switch {
 		case !validHostName(m.host):
 			a.refuse("%.130q is no host name", m.host)

@@ -192,6 +192,13 @@ func (d *DB) SetGlobalMacros(ctx context.Context, macros []model.Macro) error {
 			if !strings.HasPrefix(m.Name, "{$") || !strings.HasSuffix(m.Name, "}") {
 				return fmt.Errorf("macro %q: %w; expected the form {$NAME} or {$NAME:context}", m.Name, ErrInvalid)
 			}
+			if m.Secret {
+				sealed, err := d.secrets.seal(m.Value, macroPlace(m.Name))
+				if err != nil {
+					return err
+				}
+				m.Value = sealed
+			}
 			if err := c.exec(ctx, "INSERT INTO global_macros (name, value, secret) VALUES (?, ?, ?)", m.Name, m.Value, m.Secret); err != nil {
 				return err
 			}

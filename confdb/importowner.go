@@ -17,6 +17,9 @@ func (i *importer) owner(ctx context.Context, o *ownerDef) error {
 	if id != 0 {
 		o.macros = keepSecrets(o.macros, old.macros)
 	}
+	if o.macros, err = i.db.secrets.sealMacros(o.macros); err != nil {
+		return err
+	}
 	what := unchanged
 	switch {
 	case id == 0:

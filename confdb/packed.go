@@ -81,7 +81,8 @@ func unpackSteps(text string) ([]model.Step, error) {
 	return steps, nil
 }
 
-func unpackMacros(text string) ([]model.Macro, error) {
+// unpackMacros decodes a list of macros and opens the values of secret ones.
+func (s *sealer) unpackMacros(text string) ([]model.Macro, error) {
 	list, err := unpack[packedMacro](text)
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -89,6 +90,9 @@ func unpackMacros(text string) ([]model.Macro, error) {
 	macros := make([]model.Macro, len(list))
 	for i, m := range list {
 		macros[i] = model.Macro{Name: m.Name, Value: m.Value, Secret: m.Secret}
+		if m.Secret {
+			macros[i].Value = s.shown(m.Value, macroPlace(m.Name))
+		}
 	}
 	return macros, nil
 }

@@ -3,7 +3,9 @@ package confdb
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -21,7 +23,11 @@ const SecretFileName = "secret.key"
 const secretBytes = 32
 
 // box encrypts secrets.
-type box struct{ aead cipher.AEAD }
+type box struct {
+	aead cipher.AEAD
+	// nonceKey makes the nonces of texts that are sealed the same each time.
+	nonceKey []byte
+}
 
 // openBox reads the key. With create it makes it when there is none.
 func (d *DB) openBox(create bool) (*box, error) {
@@ -41,7 +47,9 @@ func (d *DB) openBox(create bool) (*box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &box{aead}, nil
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("tidemark nonces of sealed texts"))
+	return &box{aead, mac.Sum(nil)}, nil
 }
 
 func readSecret(path string) ([]byte, error) {

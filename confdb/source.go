@@ -48,6 +48,9 @@ func (d *DB) GlobalMacros(ctx context.Context) ([]model.Macro, error) {
 	err = each(rows, func(r *sql.Rows) error {
 		var m model.Macro
 		err := r.Scan(&m.Name, &m.Value, &m.Secret)
+		if m.Secret {
+			m.Value = d.secrets.shown(m.Value, macroPlace(m.Name))
+		}
 		list = append(list, m)
 		return err
 	})
@@ -156,7 +159,7 @@ func (r *hostReader) readHosts(ctx context.Context, span idRange) error {
 			h.Tags, err = unpackTags(tags)
 		}
 		if err == nil {
-			h.Macros, err = unpackMacros(macros)
+			h.Macros, err = r.defs.secrets.unpackMacros(macros)
 		}
 		if err == nil {
 			h.Interfaces, err = unpackInterfaces(interfaces)
