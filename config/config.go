@@ -109,6 +109,7 @@ type Storage struct {
 	// PageCacheBytes bounds the memory for pages.
 	PageCacheBytes int64
 	Snapshots      Snapshots
+	Recompress     Recompress
 	// MinuteShare and HourShare are the parts of the disk space that summaries of minutes and hours may take, in percent; 0 for none of them.
 	MinuteShare, HourShare int
 }
@@ -121,6 +122,18 @@ const (
 	AtQuotaDrop   AtQuota = "drop_oldest"
 	AtQuotaRefuse AtQuota = "refuse_values"
 )
+
+// Recompress is the policy for old values.
+type Recompress struct {
+	// Codec is off, none, lz4 or zstd:LEVEL.
+	Codec string
+	// OlderThan is the age from which on, RateBytes how much is read and written a second.
+	OlderThan time.Duration
+	RateBytes int64
+}
+
+// RecompressOff leaves old values as they are.
+const RecompressOff = "off"
 
 // Snapshots are those that the server makes by itself.
 type Snapshots struct {
@@ -188,7 +201,7 @@ func Default() *Config {
 		Data:    "./data",
 		HTTP:    HTTP{Listen: "127.0.0.1:8420"},
 		Trapper: Trapper{Listen: "127.0.0.1:10051"},
-		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}},
+		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}, Recompress: Recompress{Codec: RecompressOff, OlderThan: 24 * time.Hour, RateBytes: 20 << 20}},
 		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, TLS: AgentTLS{Connect: "unencrypted"}},
 		Collect: Collect{DeniedNetworks: "169.254.0.0/16,fe80::/10,fd00:ec2::254"},
 		set:     map[string]position{},

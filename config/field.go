@@ -69,6 +69,9 @@ var fields = []field{
 	setting("collect.ssl_folder", parseText, func(c *Config) *string { return &c.Collect.SSLFolder }, anything),
 	setting("storage.tiers.minute_share", parsePercent, func(c *Config) *int { return &c.Storage.MinuteShare }, checkShare),
 	setting("storage.tiers.hour_share", parsePercent, func(c *Config) *int { return &c.Storage.HourShare }, checkShare),
+	setting("storage.recompress.codec", parseText, func(c *Config) *string { return &c.Storage.Recompress.Codec }, checkCodec),
+	setting("storage.recompress.older_than", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.Recompress.OlderThan }, anything),
+	setting("storage.recompress.rate", ParseSize, func(c *Config) *int64 { return &c.Storage.Recompress.RateBytes }, atLeast(1<<20, true)),
 	setting("agent.server", parseText, func(c *Config) *string { return &c.Agent.Server }, checkAddress),
 	setting("agent.host", parseText, func(c *Config) *string { return &c.Agent.Host }, anything),
 	setting("agent.mongo.interface", parseText, func(c *Config) *string { return &c.Agent.MongoInterface }, anything),
@@ -130,6 +133,18 @@ func parsePercent(text string) (int, error) {
 		return 0, fmt.Errorf("found %.60q; expected a whole number of percent, such as 15%%", text)
 	}
 	return n, nil
+}
+
+// checkCodec accepts what the engine's ParseCodec does, and off.
+func checkCodec(text string) error {
+	level, zstd := strings.CutPrefix(text, "zstd:")
+	if n, err := strconv.Atoi(level); zstd && err == nil && n >= 1 && n <= 22 {
+		return nil
+	}
+	if text == RecompressOff || text == "none" || text == "lz4" {
+		return nil
+	}
+	return fmt.Errorf("found %.40q; expected off, none, lz4, or zstd:1 to zstd:22", text)
 }
 
 // MaxSnapshots bounds the snapshots that are kept.

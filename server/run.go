@@ -64,6 +64,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error { return s.alerter.Run(running) })
 	if s.snapshots != nil {
 		g.Go(func() error { return s.snapshots.run(running) })
+		g.Go(func() error { return s.recompressor.run(running) })
 	}
 	if s.trends != nil {
 		g.Go(func() error { return s.trends.Run(running) })

@@ -75,6 +75,8 @@ type Options struct {
 	ScriptWorker []string
 	// Snapshots are those that the server makes by itself.
 	Snapshots SnapshotOptions
+	// Recompress is the policy for old values.
+	Recompress RecompressOptions
 	// Version is shown on the page.
 	Version string
 	// Logger may be nil.
@@ -124,7 +126,8 @@ type Server struct {
 	rates   *rates
 
 	// snapshots is nil when values are in PostgreSQL.
-	snapshots *snapshots
+	snapshots    *snapshots
+	recompressor *recompressor
 
 	retention forecast
 	templates templatePointer

@@ -50,7 +50,7 @@ func (s *Server) storageRoutes() []api.Route {
 	if s.snapshots == nil {
 		return nil
 	}
-	return s.snapshots.routes()
+	return append(s.snapshots.routes(), s.recompressor.routes()...)
 }
 
 // routes are those of snapshots.

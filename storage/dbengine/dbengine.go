@@ -208,6 +208,9 @@ type DB struct {
 	pairs  pairs
 	files  descriptors
 	m      *meters
+	// recompression and readers belong to Recompress.
+	recompression recompression
+	readers       readers
 	// pins are removed files that kept snapshots still hold.
 	pins pins
 
@@ -332,6 +335,8 @@ func (db *DB) Close() error {
 		}
 		db.cancel()
 		db.loops.Wait()
+		db.recompression.running.Lock()
+		defer db.recompression.running.Unlock()
 		db.flushing.Lock()
 		defer db.flushing.Unlock()
 		db.closed = errors.Join(db.log.Close(), db.pairs.close(), db.lock.Close())

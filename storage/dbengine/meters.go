@@ -17,6 +17,7 @@ type meters struct {
 	damagedPages, damagedRecords, quarantined *metrics.Counter
 	writeErrors, pairsDeleted                 *metrics.Counter
 	tierPairs, tierBytes                      *metrics.Counter
+	recompressed                              *metrics.Counter
 	logSync                                   *metrics.Histogram
 }
 
@@ -60,7 +61,8 @@ func newMeters(db *DB) *meters {
 		quarantined: counter("quarantined_files_total"),
 		writeErrors: counter("write_errors_total"), pairsDeleted: counter("deleted_pairs_total"),
 		tierPairs: counter("tier_pairs_written_total"), tierBytes: counter("tier_written_bytes_total"),
-		logSync: set.GetOrCreateHistogram("tidemark_dbengine_log_sync_duration_seconds"),
+		recompressed: counter("recompressed_pairs_total"),
+		logSync:      set.GetOrCreateHistogram("tidemark_dbengine_log_sync_duration_seconds"),
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 // Minutes streams summaries of one minute: what closed pairs say that were summed up, and the sums of the values that are in no such
 // pair yet. See storage.Summarizer.
 func (db *DB) Minutes(ctx context.Context, q storage.Query, fn func(*storage.TrendColumns) error) error {
+	defer db.readers.leave(db.readers.enter())
 	for _, id := range q.Items {
 		if err := ctx.Err(); err != nil {
 			return err

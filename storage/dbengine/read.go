@@ -216,6 +216,7 @@ func (db *DB) Read(ctx context.Context, q storage.Query, fn func(*model.Columns)
 	if budget <= 0 {
 		budget = defaultReadBytes
 	}
+	defer db.readers.leave(db.readers.enter())
 	r := readings.Get().(*reading)
 	r.db, r.ctx, r.r, r.budget, r.fn = db, ctx, q.Range, budget, fn
 	defer r.free()

@@ -30,6 +30,7 @@ func (db *DB) loadPairs(ctx context.Context, names []string) (model.LSN, error) 
 		}
 	}
 	sortIDs(ids)
+	ids = db.dropReplaced(ids, has)
 	lsn := model.LSN(0)
 	newest := -1 // of those with values
 	for i, id := range ids {

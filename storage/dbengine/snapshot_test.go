@@ -54,7 +54,7 @@ func restoreFrom(t *testing.T, fsys *vfs.Mem, dir string, files map[string]int64
 
 // TestDB_snapshot takes snapshots while values come, goes on writing, deleting and restarting, and restores them at the end.
 func TestDB_snapshot(t *testing.T) {
-	for seed := range uint64(count(t, "TIDEMARK_SNAPSHOT_ROUNDS", 12)) {
+	for seed := range uint64(count(t, "TIDEMARK_SNAPSHOT_ROUNDS", 4)) {
 		snapshotRun(t, seed)
 	}
 }

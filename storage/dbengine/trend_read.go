@@ -16,6 +16,7 @@ var errStop = errors.New("stop")
 
 // Trends streams hourly summaries. The hour that is running is among them as it is now. See storage.Engine.
 func (db *DB) Trends(ctx context.Context, q storage.Query, fn func(*storage.TrendColumns) error) error {
+	defer db.readers.leave(db.readers.enter())
 	for _, id := range q.Items {
 		if err := ctx.Err(); err != nil {
 			return err
