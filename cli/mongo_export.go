@@ -53,7 +53,7 @@ func mongoExportCommand() *cobra.Command {
 
 // runExport sniffs and serves until the context ends.
 func runExport(ctx context.Context, w *watch, l net.Listener, top int) error {
-	live := sniff.NewLive()
+	live := sniff.NewTotals()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

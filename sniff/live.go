@@ -33,6 +33,7 @@ type Live struct {
 	counters Counters
 	servers  map[string]*serverTotals
 	scratch  sketch.Sketch
+	history  bool
 }
 
 type liveKey struct {
@@ -50,7 +51,7 @@ type second struct {
 type liveRow struct {
 	shape   *shape.Shape
 	server  string
-	seconds [HistorySeconds]second
+	seconds []second // HistorySeconds of them, or none where only totals are kept
 	// latency are the encoded sketches of the last seconds.
 	latency [WindowSeconds][]byte
 	total   reqstat.Statistics
@@ -69,7 +70,14 @@ var bucketBounds = [...]float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 
 // NewLive returns an empty one.
 func NewLive() *Live {
-	return &Live{rows: map[liveKey]*liveRow{}, servers: map[string]*serverTotals{}}
+	return &Live{rows: map[liveKey]*liveRow{}, servers: map[string]*serverTotals{}, history: true}
+}
+
+// NewTotals returns an empty one that keeps no past, only what WriteMetrics needs. It has no view.
+func NewTotals() *Live {
+	l := NewLive()
+	l.history = false
+	return l
 }
 
 // Take drains a sniffer's statistics of the interval that ended at to. Intervals shorter than a second add up.
@@ -109,6 +117,9 @@ func (l *Live) row(server string, s, other *shape.Shape) *liveRow {
 			return l.row(server, other, other)
 		}
 		r = &liveRow{shape: s, server: server}
+		if l.history {
+			r.seconds = make([]second, HistorySeconds)
+		}
 		l.rows[key] = r
 	}
 	return r
@@ -131,6 +142,19 @@ func (l *Live) forget(other *shape.Shape) {
 
 // take adds an interval's statistics to the second with a number.
 func (r *liveRow) take(st *reqstat.ShapeStatistics, number int64) {
+	r.total.Add(&st.Statistics)
+	st.Latency.Histogram(func(_, to float64, n uint32) {
+		at, _ := slices.BinarySearch(bucketBounds[:], to/1e9)
+		r.buckets[at] += uint64(n)
+	})
+	r.mergeCodes(st.Codes)
+	if r.seconds != nil {
+		r.remember(st, number)
+	}
+}
+
+// remember adds an interval's statistics to the past.
+func (r *liveRow) remember(st *reqstat.ShapeStatistics, number int64) {
 	sec := &r.seconds[number%HistorySeconds]
 	if sec.at != number {
 		*sec = second{at: number}
@@ -141,12 +165,6 @@ func (r *liveRow) take(st *reqstat.ShapeStatistics, number int64) {
 	sec.requestBytes += st.RequestBytes
 	sec.replyBytes += st.ReplyBytes
 	sec.documents += st.Documents
-	r.total.Add(&st.Statistics)
-	st.Latency.Histogram(func(_, to float64, n uint32) {
-		at, _ := slices.BinarySearch(bucketBounds[:], to/1e9)
-		r.buckets[at] += uint64(n)
-	})
-	r.mergeCodes(st.Codes)
 	slot := &r.latency[number%WindowSeconds]
 	if r.seen == number && len(*slot) > 0 {
 		var have sketch.Sketch
@@ -293,7 +311,7 @@ func (l *Live) view(r *liveRow, number int64, seconds float64) (Row, bool) {
 		Requests: r.total.Requests, Errors: r.total.Errors, Codes: slices.Clone(r.codes), History: make([]float64, HistorySeconds),
 	}
 	l.scratch.Reset()
-	if number-r.seen >= HistorySeconds {
+	if r.seconds == nil || number-r.seen >= HistorySeconds {
 		return row, false
 	}
 	var window second

@@ -21,7 +21,7 @@ type RingOptions struct {
 	Interface string
 	// Ports are the TCP ports to capture; none captures all TCP.
 	Ports []uint16
-	// RingBytes is the size of the ring, rounded up to whole blocks of 1 MiB; 0 means 16 MiB.
+	// RingBytes is the size of the ring, rounded up to whole blocks of 512 KiB; 0 means 8 MiB.
 	RingBytes int
 	// PollTime is how long the kernel may hold a part-filled block back, and how long Next waits; 0 means 50 ms. Longer
 	// means fewer wake-ups.
@@ -45,7 +45,8 @@ type Ring struct {
 	skipped atomic.Uint64
 }
 
-const ringBlockBytes = 1 << 20
+// ringBlockBytes holds several frames of 64 KiB; the kernel hands over a block at a time, at the latest after the poll time.
+const ringBlockBytes = 512 << 10
 
 // OpenRing opens a ring on an interface.
 func OpenRing(o RingOptions) (*Ring, error) {
@@ -137,7 +138,7 @@ func (r *Ring) attachFilter(ports []uint16) error {
 
 func (r *Ring) mapRing(sizeBytes int) error {
 	if sizeBytes <= 0 {
-		sizeBytes = 16 << 20
+		sizeBytes = 8 << 20
 	}
 	blocks := (sizeBytes + ringBlockBytes - 1) / ringBlockBytes
 	request := unix.TpacketReq3{
@@ -145,7 +146,7 @@ func (r *Ring) mapRing(sizeBytes int) error {
 		Retire_blk_tov: uint32(max(1, r.poll.Milliseconds())),
 	}
 	if err := unix.SetsockoptTpacketReq3(r.fd, unix.SOL_PACKET, unix.PACKET_RX_RING, &request); err != nil {
-		return fmt.Errorf("make a ring of %d MiB: %w", blocks, err)
+		return fmt.Errorf("make a ring of %d KiB: %w", blocks*ringBlockBytes>>10, err)
 	}
 	ring, err := unix.Mmap(r.fd, 0, blocks*ringBlockBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {

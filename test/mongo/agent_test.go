@@ -66,7 +66,7 @@ func TestAgent(t *testing.T) {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, binary, "up", "--config", file)
+	run(t, tidemark, "up", "--config", file)
 	eventually(t, "the agent asks the server", func() bool {
 		return query(t, page, `mongodb_self{key="mongodb.self[`+server+`,up]"}`) == 1
 	})
@@ -120,8 +120,8 @@ func query(t *testing.T, page, expression string) float64 {
 // TestPrivileges runs an agent as root, which is to have no privilege left in any thread once it captures, and to go on all the same.
 func TestPrivileges(t *testing.T) {
 	trapper, page := freeAddress(t, "127.0.0.1"), freeAddress(t, "127.0.0.1")
-	run(t, binary, "server", "--data", filepath.Join(t.TempDir(), "server"), "--http", page, "--trapper", trapper, "--autoregistration")
-	agent := run(t, binary, "agent", "--server", trapper, "--host", "db1", "--mongo", "lo", "--data", filepath.Join(t.TempDir(), "agent"))
+	run(t, tidemark, "server", "--data", filepath.Join(t.TempDir(), "server"), "--http", page, "--trapper", trapper, "--autoregistration")
+	agent := run(t, tidemark, "agent", "--server", trapper, "--host", "db1", "--mongo", "lo", "--data", filepath.Join(t.TempDir(), "agent"))
 	eventually(t, "every thread is without privileges", func() bool {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", agent.Process.Pid))
 		for _, thread := range threads {

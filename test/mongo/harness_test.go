@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// binary is the program under test, ferretdb the server.
-var binary, ferretdb string
+// tidemark is the program under test, ferretdb the server.
+var tidemark, ferretdb string
 
 // inside marks the process that runs in the network namespace.
 const inside = "TIDEMARK_TEST_MONGO_INSIDE"
@@ -67,7 +67,7 @@ func outside() (int, error) {
 
 // within runs the tests in the new namespace, once its loopback device is up.
 func within(m *testing.M) (int, error) {
-	binary = os.Getenv("TIDEMARK_BIN")
+	tidemark = os.Getenv("TIDEMARK_BIN")
 	tools, err := filepath.Glob(".tools/ferretdb-v*")
 	if err != nil || len(tools) != 1 {
 		return 1, fmt.Errorf("install.sh left %d servers in .tools", len(tools))
@@ -103,7 +103,7 @@ func raise(name string) error {
 const patience = 90 * time.Second
 
 // eventually waits until ok; a machine under load may take long.
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for range patience / (20 * time.Millisecond) {
 		if ok() {
@@ -115,7 +115,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // run starts a program that is ended with the test. Its output is shown when the test fails.
-func run(t *testing.T, name string, args ...string) *exec.Cmd {
+func run(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
@@ -142,7 +142,7 @@ func run(t *testing.T, name string, args ...string) *exec.Cmd {
 }
 
 // freeAddress finds an address that nobody listens on.
-func freeAddress(t *testing.T, host string) string {
+func freeAddress(t testing.TB, host string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
@@ -153,7 +153,7 @@ func freeAddress(t *testing.T, host string) string {
 }
 
 // startServer starts FerretDB on a loopback address and returns where it listens.
-func startServer(t *testing.T, host string) string {
+func startServer(t testing.TB, host string) string {
 	t.Helper()
 	address := freeAddress(t, host)
 	run(t, ferretdb, "--handler=sqlite", "--sqlite-url=file:./", "--state-dir=.", "--listen-addr="+address, "--debug-addr=-", "--telemetry=disable", "--log-level=ERROR")

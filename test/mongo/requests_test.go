@@ -193,12 +193,18 @@ func (w *watched) stop() sniff.Report {
 	return w.sniffer.Report()
 }
 
-// export runs the binary's exporter; what it returns gives the sum of the metrics that match an expression, NaN while there is none.
+// export runs the tidemark's exporter.
 func export(t *testing.T, server string) func(expression string) float64 {
 	t.Helper()
 	address := freeAddress(t, "127.0.0.1")
 	_, port, _ := splitHostPort(server)
-	run(t, binary, "mongo", "export", "-i", "lo", "--port", port, "--listen", address)
+	run(t, tidemark, "mongo", "export", "-i", "lo", "--port", port, "--listen", address)
+	return metrics(t, address)
+}
+
+// metrics waits for an exporter; what it returns gives the sum of the metrics that match an expression, NaN while there is none.
+func metrics(t testing.TB, address string) func(expression string) float64 {
+	t.Helper()
 	read := func() string {
 		answer, err := http.Get("http://" + address + "/metrics")
 		if err != nil {
