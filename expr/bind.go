@@ -19,6 +19,8 @@ type Func struct {
 	match  *matcher
 	// predict holds the parameters of forecast and timeleft.
 	predict *prediction
+	// anomalies holds the parameters of trendstl.
+	anomalies *anomalies
 	// season is the season of a baseline: h, d, w, M or y.
 	season byte
 	// number is the number of seasons of a baseline, the percentage of percentile, the strictness of monoinc, monodec and nodata, the mode of changecount.
@@ -62,6 +64,9 @@ func (p *parser) bindTrend(f *Func, params []parameter) error {
 	w := &f.Window
 	if w.Span < time.Hour || w.Span%time.Hour != 0 || !w.Shifted() || !w.hourly() {
 		return p.fail(params[0].at, "expected whole hours or more that end at the start of an hour, such as 1h:now/h, found %q", params[0].text)
+	}
+	if f.Kind == kindTrendStl {
+		return p.bindSTL(f, params)
 	}
 	if f.Kind != kindBaselineDev && f.Kind != kindBaselineWma {
 		return nil

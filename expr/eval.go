@@ -203,6 +203,8 @@ type Machine struct {
 	lists  [][]element
 	listed int
 	trends []model.Trend
+	// stls are the last results of trendstl.
+	stls map[stlKey]stlResult
 }
 
 // Evaluate runs a program. items[i] belongs to the expression's Refs[i].

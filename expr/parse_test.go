@@ -87,7 +87,7 @@ func TestParse_broken(t *testing.T) {
 		"avg(/h/k,{$PERIOD})>1":                   "the macro {$PERIOD} has no value",
 		"trendavg(/h/k,1M:now/M)>1":               "",
 		"baselinedev(/h/k,1d:now/d,\"d\",7)>1":    "",
-		"trendstl(/h/k,100h:now/h,10h,2h)>1":      "trendstl is not evaluated",
+		"trendstl(/h/k,100h:now/h,10h,2h)>1":      "",
 		"avg(last_foreach(/*/k?[tag=\"a:b\"]))>1": "functions of many items (_foreach) are not evaluated in triggers",
 		"find(/h/k,,\"regexp\",\"@errors\")=1":    problemGlobalRegexp,
 	} {

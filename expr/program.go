@@ -54,8 +54,6 @@ func (p *Program) noteCall(k Kind) {
 	switch k {
 	case kindNodata, kindFuzzytime, kindDate, kindDayOfMonth, kindDayOfWeek, kindNow, kindTime:
 		p.timer = true
-	case kindTrendStl:
-		p.breakBecause("trendstl is not evaluated")
 	}
 	p.timer = p.timer || k.isTrend()
 	p.many = p.many || k.isForeach()

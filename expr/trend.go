@@ -21,6 +21,9 @@ func (m *Machine) trend(ctx context.Context, f *Func, item *Item) (operand, Fail
 	if f.Kind == kindBaselineDev || f.Kind == kindBaselineWma {
 		return m.baseline(ctx, f, item)
 	}
+	if f.Kind == kindTrendStl {
+		return m.stl(ctx, f, item)
+	}
 	s, err := m.hours(ctx, item.ID, f.Window.trendRange(m.moment.At, m.Zone, 0, 0))
 	if err != nil {
 		return unknown(FailHistory)
