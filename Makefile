@@ -72,5 +72,10 @@ bench-mongo:
 	@go test -run '^$$' -bench '^BenchmarkMongo$$' -benchtime 1s ./sniff | awk '/^BenchmarkMongo/ { sub(/^BenchmarkMongo\//, "", $$1); sub(/-[0-9]+$$/, "", $$1); \
 		printf "%-38s %9s ns  mean %9s ns  %s allocations a run\n", $$1, $$3, $$5, $$(NF-1) }'
 
+# Checks per second and core against real peers.
+.PHONY: bench-collect
+bench-collect:
+	bash bench/collect.sh
+
 clean:
 	rm -rf bin web/dist/assets web/dist/index.html

@@ -230,7 +230,9 @@ func TestChecker_dynamic(t *testing.T) {
 func TestChecker_small(t *testing.T) {
 	for _, tooBig := range []bool{false, true} {
 		d := startDevice(t, table...)
+		d.mu.Lock()
 		d.most, d.tooBig = 4, tooBig
+		d.mu.Unlock()
 		c := New(Options{Timeout: 100 * time.Millisecond})
 		defer c.Close()
 		var oids, want []string

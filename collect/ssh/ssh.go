@@ -34,14 +34,12 @@ type Options struct {
 	Files fs.FS
 	// KnownHosts is a file with the keys of hosts, as OpenSSH has it. While it does not exist every host key is taken.
 	KnownHosts string
+	// MaxOutputBytes bounds what a command may print; zero is 16 MiB.
+	MaxOutputBytes int
 }
 
-const (
-	// maxOutputBytes bounds what a command may print.
-	maxOutputBytes = 16 << 20
-	// defaultTimeout is how long a check may take.
-	defaultTimeout = 3 * time.Second
-)
+// defaultTimeout is how long a check may take.
+const defaultTimeout = 3 * time.Second
 
 // Checker makes SSH checks. It implements poller.Checker.
 type Checker struct {
@@ -50,7 +48,12 @@ type Checker struct {
 }
 
 // New returns a checker.
-func New(o Options) *Checker { return &Checker{o: o, dialer: net.Dialer{Control: o.Rules.Control}} }
+func New(o Options) *Checker {
+	if o.MaxOutputBytes <= 0 {
+		o.MaxOutputBytes = 16 << 20
+	}
+	return &Checker{o: o, dialer: net.Dialer{Control: o.Rules.Control}}
+}
 
 // Kind returns the kind of checks that a poller makes with the checker.
 func (c *Checker) Kind() poller.Kind {
@@ -127,7 +130,7 @@ func (c *Checker) check(ctx context.Context, t *poller.Task) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encoding %q is not known", q.encoding)
 		}
-		if out, err = io.ReadAll(io.LimitReader(r, 4*maxOutputBytes)); err != nil {
+		if out, err = io.ReadAll(io.LimitReader(r, int64(4*c.o.MaxOutputBytes))); err != nil {
 			return nil, err
 		}
 	}
@@ -212,7 +215,7 @@ func (c *Checker) run(ctx context.Context, address string, settings *ssh.ClientC
 		return nil, fmt.Errorf("cannot open a session: %w", err)
 	}
 	defer session.Close()
-	out := &bounded{}
+	out := &bounded{limit: c.o.MaxOutputBytes}
 	session.Stdout = out
 	if err := session.Run(command); err != nil {
 		var exit *ssh.ExitError
@@ -223,20 +226,21 @@ func (c *Checker) run(ctx context.Context, address string, settings *ssh.ClientC
 		}
 	}
 	if out.full {
-		return nil, fmt.Errorf("the command prints more than %d bytes", maxOutputBytes)
+		return nil, fmt.Errorf("the command prints more than %d bytes", out.limit)
 	}
 	return out.text, nil
 }
 
 // bounded keeps what is written up to a limit.
 type bounded struct {
-	text []byte
-	full bool
+	limit int
+	text  []byte
+	full  bool
 }
 
 // Write implements io.Writer.
 func (b *bounded) Write(p []byte) (int, error) {
-	if len(b.text)+len(p) > maxOutputBytes {
+	if len(b.text)+len(p) > b.limit {
 		b.full = true
 		return 0, io.ErrShortWrite
 	}

@@ -85,7 +85,7 @@ func serve(nc net.Conn, config *ssh.ServerConfig) {
 			case "hang":
 				continue
 			case "flood":
-				_, _ = channel.Write(make([]byte, maxOutputBytes+1))
+				_, _ = channel.Write(make([]byte, 64<<10+1))
 			}
 			_, _ = io.WriteString(channel, command.Text+"\r\n\n")
 			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{3}))
@@ -115,7 +115,7 @@ func TestChecker(t *testing.T) {
 	_, port, _ := net.SplitHostPort(address)
 	files := fstest.MapFS{"key": {Data: pem.EncodeToMemory(block)}, "locked": {Data: pem.EncodeToMemory(locked)}, "broken": {Data: []byte("x")}}
 	check := func(known, key, command string, timeout time.Duration, access *model.Collect) (poller.Outcome, string) {
-		c := New(Options{Files: files, KnownHosts: known})
+		c := New(Options{Files: files, KnownHosts: known, MaxOutputBytes: 64 << 10})
 		ctx, cancel := contextWith(t, timeout)
 		defer cancel()
 		results := make([]poller.Result, 1)

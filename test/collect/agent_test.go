@@ -12,7 +12,7 @@ import (
 const pskText = "8f1c2b7a9d3e4f5061728394a5b6c7d88f1c2b7a9d3e4f5061728394a5b6c7d8"
 
 // write writes a small file and returns its name.
-func write(t *testing.T, dir, name, text string) string {
+func write(t testing.TB, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

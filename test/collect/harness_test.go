@@ -63,7 +63,7 @@ func prepare(m *testing.M) (int, error) {
 const patience = 90 * time.Second
 
 // run starts a child that is killed when the test ends, or by the function that is returned. Its log is shown when the test fails.
-func run(t *testing.T, logFile, name string, args ...string) (kill func()) {
+func run(t testing.TB, logFile, name string, args ...string) (kill func()) {
 	t.Helper()
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

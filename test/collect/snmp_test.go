@@ -12,7 +12,7 @@ import (
 )
 
 // startSNMP starts a real snmpd with a community and users of several kinds, and returns its address.
-func startSNMP(t *testing.T, dir string) string {
+func startSNMP(t testing.TB, dir string) string {
 	t.Helper()
 	address := freeport.Address(t)
 	config := fmt.Sprintf(`agentAddress udp:%s

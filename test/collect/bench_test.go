@@ -1,0 +1,95 @@
+package collect
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidemark/collect/httpagent"
+	"tidemark/collect/poller"
+	"tidemark/collect/snmp"
+	"tidemark/collect/zbxagent"
+	"tidemark/model"
+	"tidemark/test/freeport"
+)
+
+// measure makes checks of tasks, all of them in each call, by 32 goroutines, and reports how many of them a core of this process makes
+// in a second. What the peer costs is not in it.
+func measure(b *testing.B, c poller.Checker, tasks []*poller.Task) {
+	b.Helper()
+	// The peer may still be starting.
+	results := make([]poller.Result, len(tasks))
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		c.Check(b.Context(), tasks, results)
+		if results[0].Outcome == poller.Value {
+			break
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("%s", results[0].Text)
+		}
+	}
+	var failed atomic.Int64
+	before := cpu(b)
+	b.SetParallelism(16)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		results := make([]poller.Result, len(tasks))
+		for pb.Next() {
+			c.Check(b.Context(), tasks, results)
+			for i := range results {
+				if results[i].Outcome != poller.Value {
+					failed.Add(1)
+				}
+			}
+		}
+	})
+	b.StopTimer()
+	spent := cpu(b) - before
+	checks := float64(b.N * len(tasks))
+	b.ReportMetric(checks/spent.Seconds(), "checks/core-s")
+	b.ReportMetric(float64(failed.Load())/checks*100, "failed-%")
+}
+
+// cpu is the time of the processor that this process has used.
+func cpu(b *testing.B) time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// BenchmarkCollect asks real peers: an agent, an SNMP device for 100 variables at once, a web server.
+func BenchmarkCollect(b *testing.B) {
+	b.Run("agent", func(b *testing.B) {
+		dir, address := b.TempDir(), freeport.Address(b)
+		ip, port, _ := net.SplitHostPort(address)
+		config := fmt.Sprintf("PidFile=%s/pid\nLogType=console\nServer=127.0.0.1\nListenIP=%s\nListenPort=%s\nHostname=bench\nAllowRoot=1\nStartAgents=8\n", dir, ip, port)
+		run(b, filepath.Join(dir, "log"), "/usr/sbin/zabbix_agentd", "-f", "-c", write(b, dir, "conf", config))
+		measure(b, zbxagent.New(zbxagent.Options{}), []*poller.Task{{Item: &model.Item{Key: "agent.ping"}, Address: address}})
+	})
+	b.Run("snmp", func(b *testing.B) {
+		access := &model.Interface{Type: model.SNMPInterface, SNMP: &model.SNMPAccess{Version: "SNMPV2", Community: "public"}}
+		address := startSNMP(b, b.TempDir())
+		tasks := make([]*poller.Task, 100)
+		for i := range tasks {
+			tasks[i] = &poller.Task{Item: &model.Item{Collect: &model.Collect{SNMPOID: fmt.Sprintf("1.3.6.1.2.1.1.%d.0", 4+i%3)}}, Address: address, Interface: access}
+		}
+		c := snmp.New(snmp.Options{})
+		defer c.Close()
+		measure(b, c, tasks)
+	})
+	b.Run("http", func(b *testing.B) {
+		dir, address := b.TempDir(), freeport.Address(b)
+		config := fmt.Sprintf("daemon off; master_process off; pid %[1]s/pid; error_log stderr;\nevents { worker_connections 512; }\nhttp { access_log off; client_body_temp_path %[1]s; proxy_temp_path %[1]s; fastcgi_temp_path %[1]s; uwsgi_temp_path %[1]s; scgi_temp_path %[1]s; keepalive_requests 1000000000;\nserver { listen %[2]s; return 200 1; } }\n", dir, address)
+		run(b, filepath.Join(dir, "log"), "/usr/sbin/nginx", "-c", write(b, dir, "conf", config), "-p", dir)
+		c := httpagent.New(httpagent.Options{})
+		defer c.Close()
+		request := &model.HTTPRequest{URL: "http://" + address, Method: "GET", StatusCodes: "200", Retrieve: "BODY"}
+		measure(b, c, []*poller.Task{{Item: &model.Item{Collect: &model.Collect{HTTP: request}}}})
+	})
+}
