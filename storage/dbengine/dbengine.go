@@ -226,6 +226,8 @@ type DB struct {
 	// flushing serialises what writes to datafiles, and guards extentBytes, the room for what they write.
 	flushing    sync.Mutex
 	extentBytes []byte
+	// tiering is held while pairs of tiers are made.
+	tiering sync.Mutex
 	// flushError is why pages cannot be written now.
 	flushError atomic.Pointer[error]
 

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -410,4 +411,74 @@ func FuzzDecodeMinutes(f *testing.F) {
 			t.Errorf("%d rows, expected %d", len(rows), n)
 		}
 	})
+}
+
+// TestDB_tiersWhileWriting sums up pairs while values come, are read, and the quota deletes the oldest.
+func TestDB_tiersWhileWriting(t *testing.T) {
+	o := smallOptions()
+	o.limits.tierTick = time.Millisecond
+	o.limits.tick = 2 * time.Millisecond
+	o.limits.logBytes, o.limits.logFloorBytes, o.limits.segmentBytes = 512<<10, 128<<10, 64<<10
+	o.limits.datafileBytes = 24 << 10
+	o.DiskSpaceBytes = 1 << 20
+	db := openTest(t, vfs.NewMem(), o)
+	ctx, stop := context.WithCancel(context.Background())
+	var readers sync.WaitGroup
+	for k := range 2 {
+		readers.Go(func() {
+			for i := k; ctx.Err() == nil; i++ {
+				q := storagetest.All(model.ItemID(1 + i%20))
+				last := int64(math.MinInt64)
+				err := db.Minutes(ctx, q, func(c *storage.TrendColumns) error {
+					for _, row := range c.Trends {
+						if row.At <= last || row.Count == 0 || row.Count > 60 {
+							return fmt.Errorf("minute %d behind %d: %+v", row.At, last, row)
+						}
+						last = row.At
+					}
+					return nil
+				})
+				if err == nil {
+					err = db.Read(ctx, q, func(*model.Columns) error { return nil })
+				}
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	r := rand.New(rand.NewPCG(4, 4))
+	for s := range 2500 {
+		b := &model.Batch{}
+		for item := model.ItemID(1); item <= 20; item++ {
+			b.AppendFloat(item, testBase+int64(s)*int64(time.Second), r.Float64())
+		}
+		if _, err := db.Append(context.Background(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.buildTiers(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	readers.Wait()
+	tiers, raw := 0, 0
+	for _, p := range db.pairs.all() {
+		if p.tier == header.Minute {
+			tiers++
+		}
+		if p.tier == header.Raw {
+			raw++
+		}
+	}
+	if used := db.space.usedBytes(); tiers == 0 || raw == 0 || used > o.DiskSpaceBytes {
+		t.Errorf("%d pairs of minutes, %d of values, %d bytes of %d", tiers, raw, used, o.DiskSpaceBytes)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -47,6 +47,8 @@ func (db *DB) runTiers() {
 
 // buildTiers makes the pairs of the tiers for all closed pairs that have none yet, oldest first.
 func (db *DB) buildTiers(ctx context.Context) error {
+	db.tiering.Lock()
+	defer db.tiering.Unlock()
 	for _, tier := range []header.Tier{header.Minute, header.Hour} {
 		for {
 			p := db.pairs.nextFor(tier)
