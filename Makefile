@@ -68,9 +68,10 @@ bench-nvps: build
 
 # The MongoDB monitor's speed against gopacket and a driver's BSON, in the process's own time: the quickest run, the mean, allocations.
 .PHONY: bench-mongo
-bench-mongo:
+bench-mongo: $(BIN)
 	@go test -run '^$$' -bench '^BenchmarkMongo$$' -benchtime 1s ./sniff | awk '/^BenchmarkMongo/ { sub(/^BenchmarkMongo\//, "", $$1); sub(/-[0-9]+$$/, "", $$1); \
 		printf "%-38s %9s ns  mean %9s ns  %s allocations a run\n", $$1, $$3, $$5, $$(NF-1) }'
+	@bash bench/mongo-live.sh
 
 # Checks per second and core against real peers.
 .PHONY: bench-collect

@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(inside) != "" {
 		run = func() (int, error) { return within(m) }
 	}
+	if device := os.Getenv(prototypeDevice); device != "" {
+		run = func() (int, error) { return runPrototype(device) }
+	}
 	code, err := run()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
