@@ -65,6 +65,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.snapshots != nil {
 		g.Go(func() error { return s.snapshots.run(running) })
 		g.Go(func() error { return s.recompressor.run(running) })
+		g.Go(func() error { return s.headroom.run(running) })
 	}
 	if s.trends != nil {
 		g.Go(func() error { return s.trends.Run(running) })

@@ -128,6 +128,7 @@ type Server struct {
 	// snapshots is nil when values are in PostgreSQL.
 	snapshots    *snapshots
 	recompressor *recompressor
+	headroom     *headroom
 
 	retention forecast
 	templates templatePointer

@@ -39,6 +39,11 @@ func TestServer_snapshot(t *testing.T) {
 	if len(list.Snapshots) != 1 || list.Snapshots[0].Name != "one" || list.Snapshots[0].Bytes == 0 {
 		t.Fatalf("the server keeps %+v", list)
 	}
+	var room storageAnswer
+	r.get("/api/storage", &room)
+	if room.Disk.TotalBytes == 0 || room.QuotaBytes == 0 || room.Snapshots != 1 || room.Recompress.Running {
+		t.Errorf("the storage is %+v", room)
+	}
 	r.stop()
 
 	kept, err := snapshot.OpenFolder(filepath.Join(dir, snapshotsFolder, "one"))

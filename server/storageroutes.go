@@ -50,7 +50,7 @@ func (s *Server) storageRoutes() []api.Route {
 	if s.snapshots == nil {
 		return nil
 	}
-	return append(s.snapshots.routes(), s.recompressor.routes()...)
+	return append(append(s.snapshots.routes(), s.recompressor.routes()...), s.storageRoute())
 }
 
 // routes are those of snapshots.

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"tidemark/server"
+)
+
+func storeAdviseCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "advise DIR",
+		Short: "Look at the file system of a store and say what should be different",
+		Args:  someArgs(1, 1, "a data folder or its engine folder"),
+		RunE: func(c *cobra.Command, args []string) error {
+			dir, err := engineFolder(args[0])
+			if err != nil {
+				return err
+			}
+			room, err := server.MeasureHeadroom(dir)
+			if err != nil {
+				return err
+			}
+			advice := server.AdviceFor(room, 0)
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(struct {
+					Disk   server.Headroom `json:"disk"`
+					Advice []string        `json:"advice"`
+				}{room, advice})
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s of %s free, %.1f %% full\n", dir, room.FileSystem, sizeText(room.FreeBytes), sizeText(room.TotalBytes), room.UsedPercent)
+			for _, text := range advice {
+				if _, err := fmt.Fprintln(c.OutOrStdout(), "- "+text); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
