@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"tidemark/collect/database"
-	"tidemark/collect/guard"
 	"tidemark/collect/httpagent"
 	"tidemark/collect/icmp"
 	"tidemark/collect/jmx"
@@ -18,6 +17,7 @@ import (
 	"tidemark/collect/simple"
 	"tidemark/collect/snmp"
 	"tidemark/collect/ssh"
+	"tidemark/internal/guard"
 	scripts "tidemark/preproc/script"
 )
 
@@ -42,7 +42,7 @@ type checks struct {
 // openChecks makes the collectors.
 func (s *Server) openChecks() (*checks, error) {
 	o := s.o.Collect
-	rules := guard.New(guard.Options{Allowed: o.Allowed, Denied: o.Denied, OwnPorts: ports(s.o.HTTP)})
+	rules := guard.New(s.rules())
 	folder := o.SSLFolder
 	if folder == "" {
 		folder = filepath.Join(s.o.Data, "ssl")
@@ -67,11 +67,16 @@ func (s *Server) openChecks() (*checks, error) {
 	}
 	if len(s.o.ScriptWorker) > 0 {
 		// Processes of their own: a script that waits for a page must not keep values from their steps.
-		runner := scripts.New(scripts.Options{Command: s.o.ScriptWorker, Workers: scriptWorkers})
+		runner := scripts.New(scripts.Options{Command: s.o.ScriptWorker, Workers: scriptWorkers, Rules: s.rules()})
 		c.kinds = append(c.kinds, script.New(runner, scriptWorkers).Kind())
 		c.closers = append(c.closers, runner)
 	}
 	return c, nil
+}
+
+// rules are what checks and scripts must not reach.
+func (s *Server) rules() guard.Options {
+	return guard.Options{Allowed: s.o.Collect.Allowed, Denied: s.o.Collect.Denied, OwnPorts: ports(s.o.HTTP)}
 }
 
 // scriptWorkers is how many script items run at once.

@@ -311,7 +311,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	s.discovery = s.newDiscovery()
 	stage := preproc.Options{Items: s.definitions, Sink: s.histcache, Rules: s.discovery, NoData: s.noData.Hosts, Metrics: s.metrics, Logger: s.logger}
 	if len(s.o.ScriptWorker) > 0 {
-		s.scripts = script.New(script.Options{Command: s.o.ScriptWorker, Metrics: s.metrics})
+		s.scripts = script.New(script.Options{Command: s.o.ScriptWorker, Metrics: s.metrics, Rules: s.rules()})
 		stage.Scripts = s.scripts
 	}
 	s.preproc = preproc.New(stage)

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"tidemark/collect/guard"
 	"tidemark/collect/poller"
 	"tidemark/expr"
+	"tidemark/internal/guard"
 	"tidemark/model"
 )
 

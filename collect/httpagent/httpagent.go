@@ -23,8 +23,8 @@ import (
 
 	"github.com/icholy/digest"
 
-	"tidemark/collect/guard"
 	"tidemark/collect/poller"
+	"tidemark/internal/guard"
 	"tidemark/model"
 )
 

@@ -16,8 +16,8 @@ import (
 	"testing/fstest"
 	"time"
 
-	"tidemark/collect/guard"
 	"tidemark/collect/poller"
+	"tidemark/internal/guard"
 	"tidemark/model"
 )
 

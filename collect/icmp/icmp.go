@@ -24,8 +24,8 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
 
-	"tidemark/collect/guard"
 	"tidemark/expr"
+	"tidemark/internal/guard"
 )
 
 // Options are the settings of a Pinger.

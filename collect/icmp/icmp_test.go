@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tidemark/collect/guard"
+	"tidemark/internal/guard"
 )
 
 func TestPing(t *testing.T) {

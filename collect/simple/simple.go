@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"tidemark/collect/guard"
 	"tidemark/collect/poller"
 	"tidemark/expr"
+	"tidemark/internal/guard"
 	"tidemark/model"
 )
 

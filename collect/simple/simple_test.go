@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"tidemark/collect/guard"
 	"tidemark/collect/poller"
+	"tidemark/internal/guard"
 	"tidemark/model"
 )
 

@@ -20,9 +20,9 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 	"golang.org/x/net/html/charset"
 
-	"tidemark/collect/guard"
 	"tidemark/collect/poller"
 	"tidemark/expr"
+	"tidemark/internal/guard"
 	"tidemark/model"
 )
 

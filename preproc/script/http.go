@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -153,7 +154,7 @@ func (h *httpRequest) exchange(method, target string, data goja.Value) ([]byte, 
 	if h.auth {
 		r.SetBasicAuth(h.user, h.password)
 	}
-	transport := &http.Transport{DisableKeepAlives: true}
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Control: h.rules.Control}).DialContext}
 	if h.proxy != nil {
 		transport.Proxy = http.ProxyURL(h.proxy)
 	}

@@ -10,6 +10,7 @@ package script
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
+
+	"tidemark/internal/guard"
 )
 
 // The defaults of Options.
@@ -31,7 +34,7 @@ const (
 // Options of a Runner. Command is needed.
 type Options struct {
 	// Command is the program of a worker with its arguments; it must call Serve on its standard input and output. It gets an empty
-	// environment but for MemoryVariable.
+	// environment but for MemoryVariable and RulesVariable.
 	Command []string
 	// Workers is how many processes there are at most; zero is DefaultWorkers.
 	Workers int
@@ -41,6 +44,8 @@ type Options struct {
 	MemoryBytes int64
 	// OutputBytes is what one script may yield; zero is DefaultOutputBytes.
 	OutputBytes int
+	// Rules say what requests of scripts must not reach; the zero value allows everything.
+	Rules guard.Options
 	// Environment is added to the worker's, for tests.
 	Environment []string
 	// Metrics may be nil.
@@ -199,12 +204,15 @@ func (r *Runner) worker() (*worker, error) {
 		return nil, errors.New("scripts are switched off on this server")
 	}
 	c := exec.Command(r.o.Command[0], r.o.Command[1:]...)
-	c.Env = append([]string{fmt.Sprintf("%s=%d", MemoryVariable, r.o.MemoryBytes)}, r.o.Environment...)
+	rules, err := json.Marshal(r.o.Rules)
+	if err != nil {
+		return nil, fmt.Errorf("start a process for scripts: %w", err)
+	}
+	c.Env = append([]string{fmt.Sprintf("%s=%d", MemoryVariable, r.o.MemoryBytes), RulesVariable + "=" + string(rules)}, r.o.Environment...)
 	c.Dir = "/"
 	isolate(c)
 	w := &worker{command: c, stderr: &tail{}}
 	c.Stderr = w.stderr
-	var err error
 	if w.in, err = c.StdinPipe(); err == nil {
 		w.out, err = c.StdoutPipe()
 	}

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"tidemark/internal/guard"
 )
 
 // The test binary is its own worker.
@@ -154,6 +158,30 @@ func TestHTTP(t *testing.T) {
 	f("for (var i=0;i<11;i++) new HttpRequest().get(value); return 1", "error: HttpRequest: more than 10 requests")
 	f("var q = new HttpRequest(); q.addHeader('bad'); return q.get(value)", `error: HttpRequest: "bad" is no header; expected name: value`)
 	f("try { new HttpRequest().get('http://127.0.0.1:1/') } catch (e) { return 'caught' }", "caught")
+}
+
+// Requests keep the rules that the server gives, also behind a redirect and through a proxy.
+func TestHTTP_rules(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path == "/away" {
+			http.Redirect(w, q, "http://169.254.169.254/secret", http.StatusFound)
+		}
+	}))
+	defer server.Close()
+	port := uint16(server.Listener.Addr().(*net.TCPAddr).Port)
+	denied := []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16")}
+	f := func(rules guard.Options, source, want string) {
+		t.Helper()
+		out, err := runner(t, Options{Rules: rules}).Run(source, []byte(server.URL))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %q, %v, want %q", source, out, err, want)
+		}
+	}
+	f(guard.Options{Denied: denied}, "new HttpRequest().get(value); return 1", "")
+	f(guard.Options{Denied: denied}, "new HttpRequest().get(value + '/away'); return 1", "checks must not reach 169.254.169.254")
+	f(guard.Options{OwnPorts: []uint16{port}}, "new HttpRequest().get(value); return 1", "is this server's")
+	f(guard.Options{OwnPorts: []uint16{port}}, "var q = new HttpRequest(); q.setProxy(value); q.get('http://10.0.0.1/'); return 1", "is this server's")
+	f(guard.Options{Allowed: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, "new HttpRequest().get(value); return 1", "collect.allowed_networks")
 }
 
 func TestConcurrent(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/dop251/goja"
 
+	"tidemark/internal/guard"
 	"tidemark/wire/xmlpath"
 )
 
@@ -27,6 +28,7 @@ type session struct {
 	vm       *goja.Runtime
 	deadline time.Time
 	requests int
+	rules    *guard.Rules
 	logs     int
 }
 

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +12,15 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+
+	"tidemark/internal/guard"
 )
 
 // MemoryVariable is the environment variable that tells a worker how many bytes it may use.
 const MemoryVariable = "TIDEMARK_SCRIPT_MEMORY"
+
+// RulesVariable is the environment variable that tells a worker what requests must not reach: guard.Options as JSON.
+const RulesVariable = "TIDEMARK_SCRIPT_RULES"
 
 const (
 	// maxPrograms bounds the compiled scripts that a worker keeps.
@@ -33,9 +39,15 @@ func Serve(r io.Reader, w io.Writer) error {
 	if n, err := strconv.ParseInt(os.Getenv(MemoryVariable), 10, 64); err == nil && n > 0 {
 		limit = n
 	}
+	var rules guard.Options
+	if text := os.Getenv(RulesVariable); text != "" {
+		if err := json.Unmarshal([]byte(text), &rules); err != nil {
+			return fmt.Errorf("%s: %w", RulesVariable, err)
+		}
+	}
 	debug.SetMemoryLimit(limit)
 	limitMemory(uint64(limit) + spareBytes)
-	e := &engine{limitBytes: uint64(limit), programs: make(map[string]*goja.Program)}
+	e := &engine{limitBytes: uint64(limit), rules: guard.New(rules), programs: make(map[string]*goja.Program)}
 	for {
 		q, err := readRequest(r)
 		if errors.Is(err, io.EOF) {
@@ -54,6 +66,7 @@ func Serve(r io.Reader, w io.Writer) error {
 // engine runs scripts one after another.
 type engine struct {
 	limitBytes uint64
+	rules      *guard.Rules
 	programs   map[string]*goja.Program
 }
 
@@ -83,7 +96,7 @@ func (e *engine) run(q request) (kind byte, text []byte) {
 	vm := goja.New()
 	vm.SetMaxCallStackSize(maxCalls)
 	timeout := time.Duration(q.timeoutMillis) * time.Millisecond
-	s := &session{vm: vm, deadline: time.Now().Add(timeout)}
+	s := &session{vm: vm, deadline: time.Now().Add(timeout), rules: e.rules}
 	s.define()
 	done := make(chan struct{})
 	watched := make(chan struct{})
