@@ -110,6 +110,8 @@ type Storage struct {
 	PageCacheBytes int64
 	Snapshots      Snapshots
 	Recompress     Recompress
+	// MinimumAge is how long values shall be kept in any case; there is a warning when the disk space does not reach for it. Zero for none.
+	MinimumAge time.Duration
 	// MinuteShare and HourShare are the parts of the disk space that summaries of minutes and hours may take, in percent; 0 for none of them.
 	MinuteShare, HourShare int
 }

@@ -67,6 +67,7 @@ var fields = []field{
 	setting("collect.trap_listen", parseText, func(c *Config) *string { return &c.Collect.TrapListen }, checkOptionalAddress),
 	setting("collect.java_gateway", parseText, func(c *Config) *string { return &c.Collect.JavaGateway }, checkOptionalAddress),
 	setting("collect.ssl_folder", parseText, func(c *Config) *string { return &c.Collect.SSLFolder }, anything),
+	setting("storage.minimum_age", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.MinimumAge }, checkAge),
 	setting("storage.tiers.minute_share", parsePercent, func(c *Config) *int { return &c.Storage.MinuteShare }, checkShare),
 	setting("storage.tiers.hour_share", parsePercent, func(c *Config) *int { return &c.Storage.HourShare }, checkShare),
 	setting("storage.recompress.codec", parseText, func(c *Config) *string { return &c.Storage.Recompress.Codec }, checkCodec),
@@ -160,6 +161,13 @@ func checkKeep(n int) error {
 func checkEvery(d time.Duration) error {
 	if d != 0 && d < time.Minute {
 		return fmt.Errorf("found %s; expected 0 for none, or at least 1m", d)
+	}
+	return nil
+}
+
+func checkAge(d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("found %s; expected 0 for none, or a time such as 30d", d)
 	}
 	return nil
 }

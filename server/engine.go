@@ -56,8 +56,8 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 	}
 	db, err := dbengine.Open(ctx, fsys, filepath.Join(s.o.Data, "engine"), dbengine.Options{
 		DiskSpaceBytes: space, PageCacheBytes: cacheBytes, Durability: durability, Classes: classes, Metrics: s.metrics, Logger: s.logger,
-		Snapshots:   shelf,
-		MinuteShare: s.o.MinuteShare, HourShare: s.o.HourShare,
+		Snapshots:  shelf,
+		MinimumAge: s.o.MinimumAge, MinuteShare: s.o.MinuteShare, HourShare: s.o.HourShare,
 	})
 	if err != nil {
 		return fmt.Errorf("open the engine: %w", err)

@@ -64,6 +64,8 @@ type Options struct {
 	DiskSpaceBytes int64
 	// PageCacheBytes bounds the memory for sealed pages; 0 means 128 MiB.
 	PageCacheBytes int64
+	// MinimumAge is how long values shall be kept in any case, else there is a warning; 0 for none.
+	MinimumAge time.Duration
 	// MinuteShare and HourShare are the parts of the disk space for summaries, in percent: 0 means 15 and 5, a negative number none.
 	MinuteShare, HourShare int
 	// HistoryCacheBytes bounds the values that wait to be stored; 0 means 64 MiB.

@@ -81,6 +81,9 @@ type Options struct {
 	// Snapshots, if not nil, keeps snapshots by links to the engine's files; what only they hold counts for the quota.
 	Snapshots SnapshotStore
 
+	// MinimumAge is how long values shall be there in any case: when the disk space does not reach for that, there is a warning before the
+	// first younger ones are deleted. Zero for none.
+	MinimumAge time.Duration
 	// MinuteShare and HourShare are the parts of the disk space that the summaries of minutes and of hours may take, in percent; zero means
 	// 15 and 5, a negative number that there is no such tier. What a tier does not take is there for the values.
 	MinuteShare, HourShare int
@@ -228,6 +231,8 @@ type DB struct {
 	extentBytes []byte
 	// tiering is held while pairs of tiers are made.
 	tiering sync.Mutex
+	// ageShort means that the disk space does not reach for MinimumAge.
+	ageShort atomic.Bool
 	// flushError is why pages cannot be written now.
 	flushError atomic.Pointer[error]
 

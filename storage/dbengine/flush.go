@@ -55,6 +55,7 @@ func (db *DB) work(ctx context.Context) {
 		db.noteFlush(db.flush(ctx))
 	}
 	db.writeMended()
+	db.watchAge()
 	db.recycle(ctx)
 	db.progress.announce()
 	if err := db.log.Reserve(); err != nil && !translog.IsFull(err) {

@@ -47,6 +47,12 @@ func newMeters(db *DB) *meters {
 		}
 		return float64(db.log.SizeBytes())
 	})
+	gauge("minimum_age_short", func() float64 {
+		if db.ageShort.Load() {
+			return 1
+		}
+		return 0
+	})
 	gauge("log_limit_bytes", func() float64 { return float64(db.o.limits.logBytes) })
 	return &meters{
 		stored: counter(`values_total{outcome="stored"}`), duplicate: counter(`values_total{outcome="duplicate"}`),
