@@ -212,10 +212,12 @@ func TestDB_mendsIndexes(t *testing.T) {
 
 // TestDB_forgetsStoppedSeries sees a series leave memory when its pair is closed, keep its class, and go on where it was.
 func TestDB_forgetsStoppedSeries(t *testing.T) {
+	var clock atomic.Int64
+	clock.Store(testBase)
 	now := testBase
 	o := smallOptions()
 	o.Classes = []Class{{}, {History: 48 * time.Hour, Trends: 48 * time.Hour}}
-	o.Now = func() int64 { return now }
+	o.Now = clock.Load
 	o.limits.idleAge = time.Minute
 	db := openTest(t, vfs.NewMem(), o)
 	if err := db.Define(context.Background(), []storage.ItemDefinition{{ID: 5, Type: model.Uint, Class: 1}}); err != nil {
@@ -232,6 +234,7 @@ func TestDB_forgetsStoppedSeries(t *testing.T) {
 	db.closePair()
 	db.flushing.Unlock()
 	now += int64(2 * time.Minute)
+	clock.Store(now)
 	db.work(context.Background())
 	if s := db.shardOf(5).find(5); s != nil {
 		t.Fatal("the series is still in memory")
