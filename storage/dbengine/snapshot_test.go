@@ -54,7 +54,7 @@ func restoreFrom(t *testing.T, fsys *vfs.Mem, dir string, files map[string]int64
 
 // TestDB_snapshot takes snapshots while values come, goes on writing, deleting and restarting, and restores them at the end.
 func TestDB_snapshot(t *testing.T) {
-	for seed := range uint64(count(t, "TIDEMARK_SNAPSHOT_ROUNDS", 4)) {
+	for seed := range uint64(count(t, "TIDEMARK_SNAPSHOT_ROUNDS", 1)) {
 		snapshotRun(t, seed)
 	}
 }
@@ -170,7 +170,7 @@ func TestDB_snapshotQuota(t *testing.T) {
 		fsys := vfs.NewMem()
 		s := &shelf{keep: keep}
 		o := tinyOptions()
-		o.DiskSpaceBytes, o.Snapshots = 4<<20, s
+		o.DiskSpaceBytes, o.Snapshots = 2<<20, s
 		db := openTest(t, fsys, o)
 		r := rand.New(rand.NewPCG(3, 4))
 		write := func(from, to int) error {
@@ -186,7 +186,7 @@ func TestDB_snapshotQuota(t *testing.T) {
 			}
 			return nil
 		}
-		if err := write(0, 2000); err != nil {
+		if err := write(0, 800); err != nil {
 			t.Fatal(err)
 		}
 		files := map[string]int64{}
@@ -202,7 +202,7 @@ func TestDB_snapshotQuota(t *testing.T) {
 		if _, err := db.Freeze(context.Background(), linkInto(fsys, "/snapshots", files), done); err != nil {
 			t.Fatal(err)
 		}
-		err := write(2000, 30000)
+		err := write(800, 9000)
 		if keep != errors.Is(err, storage.ErrFull) || !keep && err != nil {
 			t.Errorf("keep %v: writing on gave %v", keep, err)
 		}
@@ -220,7 +220,7 @@ func TestDB_snapshotQuota(t *testing.T) {
 			s.held = nil
 			s.mu.Unlock()
 			db.SnapshotsChanged()
-			waitFor(t, func() bool { return write(30000, 30001) == nil })
+			waitFor(t, func() bool { return write(9000, 9001) == nil })
 		}
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
