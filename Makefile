@@ -66,6 +66,11 @@ soak: build
 bench-nvps: build
 	bash bench/nvps.sh
 
+# PostgreSQL: rows a second beside a bare client, at full tables, dropping a day, bytes a value; results go into docs/benchmarks.md.
+.PHONY: bench-postgres
+bench-postgres:
+	bash bench/postgres.sh
+
 # The MongoDB monitor's speed against gopacket and a driver's BSON, in the process's own time: the quickest run, the mean, allocations.
 .PHONY: bench-mongo
 bench-mongo: $(BIN)

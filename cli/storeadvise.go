@@ -11,11 +11,15 @@ import (
 
 func storeAdviseCommand() *cobra.Command {
 	var asJSON bool
+	var d database
 	c := &cobra.Command{
-		Use:   "advise DIR",
-		Short: "Look at the file system of a store and say what should be different",
-		Args:  someArgs(1, 1, "a data folder or its engine folder"),
+		Use:   "advise DIR | --dsn DSN",
+		Short: "Look at the file system of a store, or at a PostgreSQL database, and say what should be different",
+		Args:  someArgs(0, 1, "a data folder or its engine folder, or --dsn"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return adviseDatabase(c, d, asJSON)
+			}
 			dir, err := engineFolder(args[0])
 			if err != nil {
 				return err
@@ -40,6 +44,7 @@ func storeAdviseCommand() *cobra.Command {
 			return nil
 		},
 	}
+	d.add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

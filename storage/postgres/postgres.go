@@ -35,7 +35,9 @@ type DB struct {
 	spool *spool.Log
 	m     *meters
 	mode  Mode
-	caps  capabilities
+	// writer belongs to runWriter from the end of Open until Close.
+	writer *writer
+	caps   capabilities
 
 	// appending makes one Append at a time.
 	appending  sync.Mutex
@@ -133,6 +135,9 @@ func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 	db.m = newMeters(db)
 	if err := db.open(ctx); err != nil {
 		db.cancel()
+		if db.writer != nil {
+			db.writer.close()
+		}
 		if db.pool != nil {
 			db.pool.Close()
 		}
@@ -154,6 +159,11 @@ func (db *DB) open(ctx context.Context) error {
 		return err
 	}
 	if err := db.connect(ctx); err != nil {
+		return err
+	}
+	// What is read from here on is what this server goes on from, so nobody else may write any more.
+	db.writer = newWriter(db)
+	if err := db.writer.waitForLease(ctx); err != nil {
 		return err
 	}
 	if err := db.prepareSchema(ctx); err != nil {
@@ -237,7 +247,7 @@ func (db *DB) Close() error {
 		db.finishWaiting()
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
-		w := newWriter(db)
+		w := db.writer // runWriter has ended
 		for db.away.Load() == nil && w.flush(ctx) {
 		}
 		if err := db.away.Load(); err != nil {

@@ -46,8 +46,7 @@ func (w *writer) close() {
 
 // runWriter writes until the engine closes.
 func (db *DB) runWriter() {
-	w := newWriter(db)
-	defer w.close()
+	w := db.writer
 	backoff := minBackoff
 	for {
 		if !db.gather() {
@@ -233,7 +232,12 @@ func (w *writer) connect(ctx context.Context) error {
 		return err
 	}
 	setTimeouts(config.RuntimeParams, w.db.o.WriteTimeout, "tidemark writer")
-	w.conn, err = pgx.ConnectConfig(ctx, config)
+	if w.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
+		return err
+	}
+	if err = takeLease(ctx, w.conn); err != nil {
+		w.close()
+	}
 	return err
 }
 
