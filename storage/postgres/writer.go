@@ -224,9 +224,10 @@ func (db *DB) settle(batches []*pending) {
 
 // connect opens the writer's connection if there is none.
 func (w *writer) connect(ctx context.Context) error {
-	if w.conn != nil {
+	if w.conn != nil && !w.conn.IsClosed() { // a cancelled statement closes it
 		return nil
 	}
+	w.close()
 	config, err := pgx.ParseConfig(w.db.dsn)
 	if err != nil {
 		return err
