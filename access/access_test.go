@@ -110,7 +110,7 @@ func (c *Control) addUser(t *testing.T, u model.User) model.User {
 var from = Client{Address: "192.0.2.1:4711", Agent: "test"}
 
 func TestFirst(t *testing.T) {
-	c, store, now := open(t)
+	c, store, _ := open(t)
 	f := func(key, name, password string, want error) {
 		t.Helper()
 		if _, err := c.First(t.Context(), key, name, password, from); !errors.Is(err, want) {
@@ -139,7 +139,7 @@ func TestFirst(t *testing.T) {
 	if len(store.audit) != 1 || store.audit[0].Object != "user ada" {
 		t.Errorf("audit: %+v", store.audit)
 	}
-	c, _, now = open(t)
+	c, _, now := open(t)
 	key = c.FirstKey()
 	now.pass(firstKeyTime)
 	f(key, "ada", password, ErrRefused)

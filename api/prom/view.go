@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	commonmodel "github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"tidemark/access"
@@ -41,9 +42,9 @@ type limitedCatalog struct {
 func (c limitedCatalog) Metadata(metric string, limit int) []catalog.Metadata {
 	var seen []string
 	if metric != "" {
-		seen = c.LabelValues(labels.MetricName, labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, metric))
+		seen = c.LabelValues(commonmodel.MetricNameLabel, labels.MustNewMatcher(labels.MatchEqual, commonmodel.MetricNameLabel, metric))
 	} else {
-		seen = c.LabelValues(labels.MetricName)
+		seen = c.LabelValues(commonmodel.MetricNameLabel)
 	}
 	var found []catalog.Metadata
 	for _, m := range c.whole.Metadata(metric, 0) {
