@@ -153,7 +153,7 @@ type storageAnswer struct {
 	Disk Headroom `json:"disk"`
 	// DiskFullDays is in how many days the disk is full at the present rate; null when that cannot be told.
 	DiskFullDays *float64 `json:"disk_full_days"`
-	// UsedBytes of QuotaBytes are taken by the store; HeldBytes of them by snapshots alone.
+	// UsedBytes of QuotaBytes, zero for no limit, are taken by the store; HeldBytes of them by snapshots alone.
 	UsedBytes  int64 `json:"used_bytes"`
 	QuotaBytes int64 `json:"quota_bytes"`
 	HeldBytes  int64 `json:"held_bytes"`
@@ -165,6 +165,8 @@ type storageAnswer struct {
 	// Recompress is the re-compression that is under way, or the last one.
 	Recompress recompressState `json:"recompress"`
 	Advice     []string        `json:"advice"`
+
+	storageContent
 }
 
 func (s *Server) storageRoute() api.Route {
@@ -177,9 +179,13 @@ func (s *Server) storageRoute() api.Route {
 func (s *Server) showStorage(*http.Request) (any, error) {
 	stats := s.engine.Stats()
 	a := storageAnswer{
-		UsedBytes: stats.DiskBytes, QuotaBytes: stats.QuotaBytes, HeldBytes: s.snapshots.engine.PinnedBytes(), From: millis(stats.From), To: millis(stats.To),
-		RetentionDays: s.retention.days(stats, time.Now().UnixNano()), Snapshots: len(s.snapshots.shelf.List()), Recompress: s.recompressor.get(),
+		UsedBytes: stats.DiskBytes, QuotaBytes: stats.QuotaBytes, From: millis(stats.From), To: millis(stats.To),
+		RetentionDays: s.retention.days(stats, time.Now().UnixNano()), Advice: []string{}, storageContent: s.content(stats),
 	}
+	if s.snapshots == nil { // the values are in PostgreSQL, which may be elsewhere
+		return a, nil
+	}
+	a.HeldBytes, a.Snapshots, a.Recompress = s.snapshots.engine.PinnedBytes(), len(s.snapshots.shelf.List()), s.recompressor.get()
 	a.Disk, a.DiskFullDays = s.headroom.get()
 	a.Advice = AdviceFor(a.Disk, remaining(stats))
 	return a, nil

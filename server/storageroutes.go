@@ -42,15 +42,17 @@ func showSnapshot(f *snapshot.Folder) snapshotAnswer {
 // snapshotTimeout bounds the making of a snapshot; where links are impossible files are copied.
 const snapshotTimeout = 2 * time.Hour
 
-// storageRoutes are snapshots with the embedded engine, housekeeping with PostgreSQL.
+// storageRoutes are what is stored, snapshots with the embedded engine, housekeeping with PostgreSQL.
 func (s *Server) storageRoutes() []api.Route {
+	routes := []api.Route{s.storageRoute()}
 	if e, ok := s.engine.(housekept); ok {
-		return housekeepingRoutes(e)
+		return append(routes, housekeepingRoutes(e)...)
 	}
 	if s.snapshots == nil {
-		return nil
+		return routes
 	}
-	return append(append(s.snapshots.routes(), s.recompressor.routes()...), s.storageRoute())
+	routes = append(routes, s.snapshots.routes()...)
+	return append(routes, s.recompressor.routes()...)
 }
 
 // routes are those of snapshots.

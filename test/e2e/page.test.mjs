@@ -10,7 +10,7 @@ import { startTarget } from './target.mjs';
 
 const JS_BUDGET = 120 * 1024;
 const CSS_BUDGET = 20 * 1024;
-const VIEWS = ['/', '/problems', '/problems?show=all', '/hosts', '/hosts/values', '/requests', '/requests?group=application', '/requests?compare=before', '/explore', '/explore?q=system_cpu_load', '/server', '/users', '/users/groups', '/users/tokens', '/audit', '/account'];
+const VIEWS = ['/', '/problems', '/problems?show=all', '/hosts', '/hosts/values', '/requests', '/requests?group=application', '/requests?compare=before', '/explore', '/explore?q=system_cpu_load', '/server', '/storage', '/users', '/users/groups', '/users/tokens', '/audit', '/account'];
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 let browser;
@@ -337,6 +337,24 @@ story('narrow: nothing is wider than the screen, the rail is at the bottom', asy
     const rail = await page.locator('.rail').boundingBox();
     assert.ok(rail.y > 700, `${view}: the rail is at ${rail.y}`);
   }
+}, { viewport: { width: 390, height: 844 }, hasTouch: true });
+
+story('narrow: the pages that have no room in the bar are under More', async (page) => {
+  await page.goto(target.base);
+  await page.locator('main .page').waitFor();
+  const more = page.getByRole('button', { name: 'More' });
+  assert.equal(await page.getByRole('link', { name: 'Storage' }).isVisible(), false);
+  await more.click();
+  await page.getByRole('link', { name: 'Storage' }).click();
+  await page.waitForURL(/\/storage/);
+  await page.getByRole('link', { name: 'Storage' }).waitFor({ state: 'hidden' });
+  await more.focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('link', { name: 'Storage' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('link', { name: 'Storage' }).waitFor({ state: 'hidden' });
+  const widths = await page.locator('.rail > a, .rail > button').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().width));
+  assert.ok(widths.length === 5 && widths.every((width) => width >= 60), `the places in the bar are ${widths} px wide`);
 }, { viewport: { width: 390, height: 844 }, hasTouch: true });
 
 for (const colorScheme of ['light', 'dark']) {

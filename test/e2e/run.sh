@@ -31,6 +31,7 @@ read -r http trapper < <(node -e '
 ')
 
 env -u TIDEMARK_URL node --test page.test.mjs
+env -u TIDEMARK_URL node --test manage.test.mjs
 TIDEMARK_BIN="$bin" node --test people.test.mjs
 
 "$bin" up --data "$data/data" --http "127.0.0.1:$http" --trapper "127.0.0.1:$trapper" >"$data/log" 2>&1 &
@@ -40,7 +41,8 @@ for _ in $(seq 120); do
   kill -0 "$server" 2>/dev/null || { echo "run.sh: the server ended:" >&2; cat "$data/log" >&2; exit 1; }
   sleep 0.5
 done
-TIDEMARK_URL="http://127.0.0.1:$http" TIDEMARK_TRAPPER="127.0.0.1:$trapper" node --test page.test.mjs || {
+export TIDEMARK_URL="http://127.0.0.1:$http" TIDEMARK_TRAPPER="127.0.0.1:$trapper"
+{ node --test page.test.mjs && node --test manage.test.mjs; } || {
   echo "run.sh: the server's log ends with:" >&2
   tail -20 "$data/log" >&2
   exit 1

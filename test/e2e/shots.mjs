@@ -34,6 +34,7 @@ const pages = {
   'requests-compare': [target.base, `/requests?instance=${instance}&last=30m&compare=1h`],
   explore: [target.base, '/explore?q=system_cpu_load&last=15m'],
   server: [target.base, '/server'],
+  storage: [target.base, '/storage'],
   users: [target.base, '/users'],
   audit: [target.base, '/audit'],
   account: [target.base, '/account'],

@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { fleet, openProblem } from './fleet.mjs';
 import { requests } from './requests.mjs';
+import { storage } from './storage.mjs';
 
 const { values: flags } = parseArgs({
   options: {
@@ -29,6 +30,7 @@ const oldest = started - Number(flags.age) * 1000;
 const itemById = new Map(data.items.map((item) => [item.id, item]));
 const hostById = new Map(data.hosts.map((host) => [host.id, host]));
 const mongo = requests(data.hosts, oldest, started);
+const store = storage(oldest, started);
 const listeners = new Set();
 const SEVERITIES = ['not classified', 'information', 'warning', 'average', 'high', 'disaster'];
 
@@ -247,6 +249,23 @@ function api(path, query) {
   return null;
 }
 
+// What can be changed on the page.
+function changed(method, url, body) {
+  if (url.pathname.startsWith('/api/storage')) return store(method, url.pathname, body);
+  return null;
+}
+
+async function bodyOf(request) {
+  let text = '';
+  for await (const chunk of request) text += chunk;
+  if (text === '') return {};
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
 const withJSON = (answer) => ({ ...answer, items: answer.items.map(itemJSON) });
 
 function stream(request, response, query) {
@@ -288,14 +307,14 @@ function page(path, response) {
   createReadStream(file).pipe(response);
 }
 
-const server = createServer((request, response) => {
+const server = createServer(async (request, response) => {
   const url = new URL(request.url, 'http://localhost');
   if (url.pathname === '/api/live') return stream(request, response, url.searchParams);
   if (url.pathname === '/metrics') return response.end(metrics());
   // Opens a problem now, for the browser test.
   if (url.pathname === '/fake/fire') return (fire(0), response.end('fired'));
   if (!url.pathname.startsWith('/api/')) return page(url.pathname, response);
-  const answer = api(url.pathname, url.searchParams);
+  const answer = changed(request.method, url, await bodyOf(request)) ?? api(url.pathname, url.searchParams);
   const status = answer === null ? 404 : answer.status === 'error' ? 400 : 200;
   const body = JSON.stringify(answer ?? { error: { code: 'not_found', message: `${url.pathname}: there is no such thing` } });
   response.writeHead(status, { 'content-type': 'application/json', 'content-encoding': 'gzip' });

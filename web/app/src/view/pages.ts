@@ -18,6 +18,7 @@ export const PAGES: Page[] = [
   { path: '/requests', title: 'Requests', icon: 'requests', about: 'What MongoDB spends its time on' },
   { path: '/explore', title: 'Explore', icon: 'explore', about: 'Ask with PromQL' },
   { path: '/server', title: 'Server', icon: 'server', about: 'How this server is doing', second: true },
+  { path: '/storage', title: 'Storage', icon: 'storage', about: 'What is kept, and how long it lasts' },
   { path: '/users', title: 'Users', icon: 'users', about: 'Who may do what', role: 'administrator' },
   { path: '/audit', title: 'Audit', icon: 'audit', about: 'Who changed what', role: 'administrator' },
 ];

@@ -1,6 +1,6 @@
 // The frame around every view: header, rail, and the one column of content.
 
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { SEVERITIES } from '../api/types.ts';
 import { Icon, Mark, SeverityShape } from '../part/icon.tsx';
 import { Link } from '../part/link.tsx';
@@ -20,11 +20,12 @@ import { HostView } from './host.tsx';
 import { HostsView } from './hosts.tsx';
 import { ItemView } from './item.tsx';
 import { OverviewView } from './overview.tsx';
-import { PAGES, pageOf } from './pages.ts';
+import { type Page, PAGES, pageOf } from './pages.ts';
 import { ProblemsView } from './problems.tsx';
 import { RequestsView } from './requests.tsx';
 import { ServerView } from './server.tsx';
 import { SignInView, WelcomeView } from './signin.tsx';
+import { StorageView } from './storage.tsx';
 import { UsersView } from './users.tsx';
 import { ValuesView } from './values.tsx';
 
@@ -77,6 +78,7 @@ function View({ path }: { path: string }) {
   if (path === '/requests') return <RequestsView />;
   if (path === '/explore') return <ExploreView />;
   if (path === '/server') return <ServerView />;
+  if (path === '/storage') return <StorageView />;
   if (path === '/account') return <AccountView />;
   if (path === '/audit') return <AuditView />;
   if (first === 'users' && ['', 'groups', 'tokens'].includes(id ?? '') && tab === undefined) return <UsersView key={id} tab={id ?? ''} />;
@@ -89,27 +91,56 @@ function View({ path }: { path: string }) {
   );
 }
 
+// So many pages have a place of their own in the bar of a phone; the others are behind "More".
+const IN_BAR = 4;
+
 function Rail({ path }: { path: string }) {
   const who = useCell(me);
   const here = pageOf(path);
+  const [open, setOpen] = useState(false);
+  const place = useRef<HTMLElement>(null);
+  useEffect(() => setOpen(false), [path]);
+  useEffect(() => {
+    if (!open) return;
+    const away = (event: Event): void => void (place.current?.contains(event.target as Node) || setOpen(false));
+    addEventListener('pointerdown', away);
+    return () => removeEventListener('pointerdown', away);
+  }, [open]);
+  const pages = PAGES.filter((page) => page.role === undefined || page.role === who?.role);
+  const rest = pages.slice(IN_BAR);
+  return (
+    <nav class="rail" aria-label="Pages" ref={place} onKeyDown={(event) => event.key === 'Escape' && setOpen(false)}>
+      {pages.slice(0, IN_BAR).map((page) => (
+        <RailLink key={page.path} page={page} here={here} />
+      ))}
+      <div class={open ? 'rail-rest open' : 'rail-rest'} id="rail-rest">
+        {rest.map((page) => (
+          <RailLink key={page.path} page={page} here={here} />
+        ))}
+      </div>
+      <button type="button" class={here !== undefined && rest.includes(here) ? 'rail-link rail-more current' : 'rail-link rail-more'} aria-expanded={open} aria-controls="rail-rest" onClick={() => setOpen(!open)}>
+        <Icon name="more" />
+        <span class="rail-title">More</span>
+      </button>
+    </nav>
+  );
+}
+
+function RailLink({ page, here }: { page: Page; here: Page | undefined }) {
   const state = useCell(overview);
   const open = state === null ? 0 : SEVERITIES.reduce((sum, severity) => sum + (state.problems[severity] ?? 0), 0);
   const worst = SEVERITIES.find((severity) => (state?.problems[severity] ?? 0) > 0);
   return (
-    <nav class="rail" aria-label="Pages">
-      {PAGES.filter((page) => page.role === undefined || page.role === who?.role).map((page) => (
-        <Link key={page.path} to={page.path} class={page.second ? 'rail-link second' : 'rail-link'} current={page === here} title={page.title}>
-          <Icon name={page.icon} />
-          <span class="rail-title">{page.title}</span>
-          {page.path === '/problems' && open > 0 && (
-            <b class="rail-count" title={`${open} open, worst is ${worst}`}>
-              <SeverityShape severity={worst!} />
-              {open}
-            </b>
-          )}
-        </Link>
-      ))}
-    </nav>
+    <Link to={page.path} class={page.second ? 'rail-link second' : 'rail-link'} current={page === here} title={page.title}>
+      <Icon name={page.icon} />
+      <span class="rail-title">{page.title}</span>
+      {page.path === '/problems' && open > 0 && (
+        <b class="rail-count" title={`${open} open, worst is ${worst}`}>
+          <SeverityShape severity={worst!} />
+          {open}
+        </b>
+      )}
+    </Link>
   );
 }
 

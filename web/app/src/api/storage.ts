@@ -1,0 +1,133 @@
+// Calls about the store: what is in it, snapshots, re-compression, and the housekeeping of PostgreSQL.
+
+import { get, send } from './client.ts';
+
+export type TierName = 'values' | 'minutes' | 'hours';
+
+export interface Tier {
+  tier: TierName;
+  pairs: number;
+  bytes: number;
+  /** What the tier may take; values may take the whole quota. */
+  limit_bytes: number;
+  /** Unix milliseconds, 0 for none. */
+  from: number;
+  to: number;
+  /** 0 for summaries. */
+  values: number;
+  pages: number;
+}
+
+/** A file pair, or several neighbours where there are very many. */
+export interface Pair {
+  name: string;
+  tier: TierName;
+  count: number;
+  growing: boolean;
+  from: number;
+  to: number;
+  bytes: number;
+  values: number;
+}
+
+export interface Store {
+  engine: 'dbengine' | 'postgres';
+  used_bytes: number;
+  quota_bytes: number;
+  from: number;
+  to: number;
+  values: number;
+  items: number;
+  retention_days: number | null;
+  log_bytes: number;
+  log_limit_bytes: number;
+  /** The file system that the store is on; total_bytes is 0 when the store is PostgreSQL. */
+  disk: { file_system: string; total_bytes: number; free_bytes: number; used_percent: number; level: string };
+  disk_full_days: number | null;
+  advice: string[];
+  tiers: Tier[];
+  pairs: Pair[];
+}
+
+export interface Snapshot {
+  name: string;
+  created_at: number;
+  bytes: number;
+  files: number;
+  took_ms?: number;
+  copied?: boolean;
+}
+
+export interface SnapshotList {
+  snapshots: Snapshot[];
+  held_bytes: number;
+}
+
+export interface Recompression {
+  running: boolean;
+  automatic: boolean;
+  codec: string;
+  started_at: number;
+  ended_at: number;
+  seconds_left: number | null;
+  error?: string;
+  progress: {
+    pairs: number;
+    bytes: number;
+    done_pairs: number;
+    done_bytes: number;
+    written_pairs: number;
+    kept_pairs: number;
+    skipped_pairs: number;
+    before_bytes: number;
+    after_bytes: number;
+    paused?: boolean;
+    file?: string;
+  };
+}
+
+export interface HousekeptTable {
+  name: string;
+  mode: string;
+  keep_seconds: number;
+  bytes: number;
+  pieces: number;
+  /** Unix seconds. */
+  next?: { name: string; from: number; to: number; bytes: number; due_at: number };
+}
+
+export interface Dropped {
+  table: string;
+  name: string;
+  /** Unix seconds. */
+  at: number;
+  reason: string;
+  bytes: number;
+  rows?: number;
+  took_ms: number;
+}
+
+export interface Housekeeping {
+  mode: string;
+  size_bytes: number;
+  limit_bytes: number;
+  tables: HousekeptTable[];
+  dropped: Dropped[];
+}
+
+export const getStore = (signal?: AbortSignal): Promise<Store> => get('the store', '/api/storage', {}, signal);
+
+export const getSnapshots = (signal?: AbortSignal): Promise<SnapshotList> => get('the snapshots', '/api/storage/snapshots', {}, signal);
+
+export const makeSnapshot = (name: string): Promise<Snapshot> => send('make the snapshot', 'POST', '/api/storage/snapshots', name === '' ? {} : { name });
+
+export const deleteSnapshot = (name: string): Promise<unknown> => send('delete the snapshot', 'DELETE', `/api/storage/snapshots/${encodeURIComponent(name)}`);
+
+export const getRecompression = (signal?: AbortSignal): Promise<Recompression> => get('the re-compression', '/api/storage/recompress', {}, signal);
+
+export const startRecompression = (codec: string, olderThanSeconds: number): Promise<unknown> =>
+  send('start the re-compression', 'POST', '/api/storage/recompress', { codec, older_than_seconds: olderThanSeconds });
+
+export const stopRecompression = (): Promise<unknown> => send('stop the re-compression', 'DELETE', '/api/storage/recompress');
+
+export const getHousekeeping = (signal?: AbortSignal): Promise<Housekeeping> => get('the housekeeping', '/api/storage/housekeeping', {}, signal);
