@@ -54,6 +54,8 @@ type Route struct {
 	MaxBodyBytes int64
 	// Timeout bounds the handler's context; zero means Options.Timeout.
 	Timeout time.Duration
+	// Unaudited says that the route takes values and changes no configuration, so that the audit log does not list each request.
+	Unaudited bool
 	// Doc describes the route in the OpenAPI document; nil leaves it out.
 	Doc *Doc
 }
@@ -246,7 +248,7 @@ func (h *handler) authorize(req *http.Request, r Route) (*http.Request, error) {
 
 // audited serves a request and tells of the change that it made, before its answer goes out.
 func (h *handler) audited(r Route) http.Handler {
-	if h.options.Audit == nil || safe(r.Method) || r.Permission == Public || r.Permission == View {
+	if h.options.Audit == nil || r.Unaudited || safe(r.Method) || r.Permission == Public || r.Permission == View {
 		return r.Handler
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -22,7 +22,8 @@ import (
 
 // Options adjust a catalog.
 type Options struct {
-	// MaxDeclared bounds the declared items of one host; zero means 20,000. Those of MongoDB's shapes have a bound of their own.
+	// MaxDeclared bounds the declared items of one host, and once more its series (IsSeries); zero means 20,000. Those of MongoDB's shapes have
+	// a bound of their own.
 	MaxDeclared int
 	// MaxShapeItems bounds the items of MongoDB's shapes (keys mongo.shape[…]) of one host; zero means 60,000: 2,000 shapes that live with ten
 	// items each, and those that lived in the last week.

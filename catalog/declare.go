@@ -133,6 +133,12 @@ func define(hostID model.HostID, host string, decl *Declaration, now uint32) (de
 			return d, fmt.Sprintf("the key %.40q: label %.40q is too long or no UTF-8, or the labels have more than %d bytes together", d.key, l.Name, maxLabelBytes)
 		}
 	}
+	if IsSeries(d.key) {
+		if d.labels = wholeLabels(decl.Labels); d.labels == nil {
+			return d, fmt.Sprintf("the key %.40q: its labels are not sorted by name, each once, with a value", d.key)
+		}
+		return d, ""
+	}
 	d.labels = cleanLabels(decl.Labels, nil)
 	return d, ""
 }
@@ -204,10 +210,12 @@ func (c *Catalog) compare(hostID model.HostID, wanted []definition, refused *Ref
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	h := c.index.hosts[hostID]
-	room, shapeRoom := c.options.MaxDeclared, c.options.MaxShapeItems
+	// What programs expose must leave the machine's own items room, as shapes must.
+	room, shapeRoom, seriesRoom := c.options.MaxDeclared, c.options.MaxShapeItems, c.options.MaxDeclared
 	if h != nil {
-		room -= h.declared - h.shapeItems
+		room -= h.declared - h.shapeItems - h.series
 		shapeRoom -= h.shapeItems
+		seriesRoom -= h.series
 	}
 	seen := make(map[string]bool)
 	for i := range wanted {
@@ -217,8 +225,11 @@ func (c *Catalog) compare(hostID model.HostID, wanted []definition, refused *Ref
 		}
 		e := c.index.byKey(h, d.key)
 		left := &room
-		if isShapeItem(d.key) {
+		switch {
+		case isShapeItem(d.key):
 			left = &shapeRoom
+		case IsSeries(d.key):
+			left = &seriesRoom
 		}
 		switch {
 		case e != nil && c.index.same(e, d):

@@ -21,7 +21,8 @@ type entry struct {
 	intervalMillis, silenceMillis uint32
 	kind                          model.ItemKind
 	valueType                     model.ValueType
-	dead                          bool
+	// series: the labels are whole, see IsSeries.
+	series, dead bool
 }
 
 // host is one host and its items by the symbol of their key.
@@ -35,6 +36,8 @@ type host struct {
 	declared int
 	// shapeItems are those of the declared ones that are of MongoDB shapes.
 	shapeItems int
+	// series are those of the declared ones that are series.
+	series int
 }
 
 // definition is an item on its way into the index or the log.
@@ -151,6 +154,7 @@ func (x *index) add(h *host, d *definition) uint32 {
 		key:      x.symbols.acquire(d.key), metric: x.symbols.acquire(d.metric), name: x.symbols.acquire(d.name),
 		units: x.symbols.acquire(d.units), help: x.symbols.acquire(d.help), set: x.acquireSet(d.labels),
 		intervalMillis: millis(d.interval), silenceMillis: millis(d.silence),
+		series: d.kind == model.Declared && IsSeries(d.key),
 	}
 	x.byID[d.id] = i
 	h.items[e.key] = i
@@ -159,13 +163,18 @@ func (x *index) add(h *host, d *definition) uint32 {
 		if isShapeItem(d.key) {
 			h.shapeItems++
 		}
+		if e.series {
+			h.series++
+		}
 	}
 	if !d.valueType.Numeric() {
 		return i
 	}
 	x.post(x.metricName, e.metric, i)
-	x.post(x.hostName, e.hostName, i)
-	x.post(x.keyName, e.key, i)
+	if !e.series {
+		x.post(x.hostName, e.hostName, i)
+		x.post(x.keyName, e.key, i)
+	}
 	for pairs := x.sets.text[e.set]; pairs != ""; pairs = pairs[8:] {
 		name, value := pair(pairs)
 		x.post(name, value, i)
@@ -200,6 +209,9 @@ func (x *index) kill(i uint32) {
 		e.host.declared--
 		if isShapeItem(x.symbols.text[e.key]) {
 			e.host.shapeItems--
+		}
+		if e.series {
+			e.host.series--
 		}
 	}
 }

@@ -137,7 +137,8 @@ func (c *Catalog) OwnLabels(id model.ItemID) model.Labels {
 	return c.index.labels(c.index.at(i))
 }
 
-// Labels returns an item as PromQL sees it: __name__, host, key and its own labels, sorted; nil for an unknown item.
+// Labels returns an item as PromQL sees it: __name__, host, key and its own labels, sorted; a series (see IsSeries) has only those that it came
+// with. Nil for an unknown item.
 func (c *Catalog) Labels(id model.ItemID) model.Labels {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -155,10 +156,10 @@ func (x *index) allLabels(e *entry) model.Labels {
 	s := x.symbols.text
 	own := x.sets.text[e.set]
 	ls := make(model.Labels, 0, 3+len(own)/8)
-	ls = append(ls,
-		model.Label{Name: metricNameLabel, Value: s[e.metric]},
-		model.Label{Name: "host", Value: s[e.hostName]},
-		model.Label{Name: "key", Value: s[e.key]})
+	ls = append(ls, model.Label{Name: metricNameLabel, Value: s[e.metric]})
+	if !e.series {
+		ls = append(ls, model.Label{Name: "host", Value: s[e.hostName]}, model.Label{Name: "key", Value: s[e.key]})
+	}
 	for ; own != ""; own = own[8:] {
 		name, value := pair(own)
 		ls = append(ls, model.Label{Name: s[name], Value: s[value]})

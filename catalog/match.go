@@ -36,10 +36,11 @@ func (c *Catalog) LabelNames(matchers ...*labels.Matcher) []string {
 		sets := make(map[uint32]bool)
 		found := x.match(matchers)
 		for _, n := range found {
-			sets[x.at(n).set] = true
-		}
-		if len(found) > 0 {
-			seen[x.metricName], seen[x.hostName], seen[x.keyName] = true, true, true
+			e := x.at(n)
+			sets[e.set], seen[x.metricName] = true, true
+			if !e.series {
+				seen[x.hostName], seen[x.keyName] = true, true
+			}
 		}
 		for set := range sets {
 			for pairs := x.sets.text[set]; pairs != ""; pairs = pairs[8:] {
@@ -96,12 +97,12 @@ func (x *index) sortedTexts(seen map[uint32]bool) []string {
 
 // value returns the symbol of an entry's label, 0 when it has none.
 func (x *index) value(e *entry, name uint32) uint32 {
-	switch name {
-	case x.metricName:
+	switch {
+	case name == x.metricName:
 		return e.metric
-	case x.hostName:
+	case name == x.hostName && !e.series:
 		return e.hostName
-	case x.keyName:
+	case name == x.keyName && !e.series:
 		return e.key
 	}
 	for pairs := x.sets.text[e.set]; pairs != ""; pairs = pairs[8:] {

@@ -127,6 +127,9 @@ func (s *Server) ExpireItems(ctx context.Context, now int64) (int, error) {
 	ids, err := s.catalog.Expire(ctx, now, s.latest.LastAt)
 	s.definitions.forget(ids)
 	s.latest.Sweep(func(id model.ItemID) bool { _, ok := s.catalog.Item(id); return ok })
+	if err == nil {
+		err = s.expireSeries(ctx)
+	}
 	return len(ids), err
 }
 

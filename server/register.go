@@ -63,8 +63,12 @@ func (d *declarer) Declare(ctx context.Context, host model.HostID, declarations 
 	}
 	decls := make([]catalog.Declaration, len(declarations))
 	for i, in := range declarations {
+		key := in.Key
+		if catalog.IsSeries(key) {
+			key = "" // an agent must not pass for the target of a scrape; the catalog refuses an empty key
+		}
 		decls[i] = catalog.Declaration{
-			Key: in.Key, Name: in.Name, Units: in.Units, ValueType: in.Type, Labels: in.Labels, Interval: in.Interval,
+			Key: key, Name: in.Name, Units: in.Units, ValueType: in.Type, Labels: in.Labels, Interval: in.Interval,
 		}
 	}
 	entries, created, err := d.definitions.catalog.Declare(ctx, host, h.Host, decls)

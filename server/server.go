@@ -19,6 +19,7 @@ import (
 	"tidemark/access"
 	"tidemark/alert"
 	"tidemark/catalog"
+	"tidemark/collect/series"
 	"tidemark/collect/trapper"
 	"tidemark/confcache"
 	"tidemark/confdb"
@@ -121,6 +122,8 @@ type Server struct {
 	presence    *presence
 	discovery   *discovery.Engine
 	noData      noData
+	series      *series.Table
+	seriesItems *seriesItems
 
 	querier *query.Querier
 	latest  *query.Latest
@@ -334,6 +337,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	}
 	s.trapper = trapper.New(options)
 	s.traps = s.openTraps()
+	s.openSeries()
 	if s.checks, err = s.openChecks(); err != nil {
 		return fmt.Errorf("open the collectors: %w", err)
 	}
