@@ -40,7 +40,7 @@ func (m *Machine) call(k Kind, args []operand) operand {
 	case k >= kindDate && k <= kindTime:
 		return operand{number: m.clock(k)}
 	case k >= kindBitAnd && k <= kindBitRight:
-		return operand{number: m.bits(k, args)}
+		return unsigned(m.bits(k, args))
 	case k < kindDate:
 		return operand{number: m.several(k, args)}
 	}
@@ -134,9 +134,13 @@ func (m *Machine) clock(k Kind) float64 {
 }
 
 // bits is a function of unsigned 64-bit integers; anything else as argument ends the evaluation.
-func (m *Machine) bits(k Kind, args []operand) float64 {
+func (m *Machine) bits(k Kind, args []operand) uint64 {
 	var v [2]uint64
 	for i := range args {
+		if args[i].whole != 0 {
+			v[i] = args[i].whole
+			continue
+		}
 		f := m.numeric(&args[i])
 		if f < 0 || f >= 1<<64 || f != math.Trunc(f) {
 			m.fail(FailArgument, -1)
@@ -146,17 +150,17 @@ func (m *Machine) bits(k Kind, args []operand) float64 {
 	}
 	switch k {
 	case kindBitAnd:
-		return float64(v[0] & v[1])
+		return v[0] & v[1]
 	case kindBitOr:
-		return float64(v[0] | v[1])
+		return v[0] | v[1]
 	case kindBitXor:
-		return float64(v[0] ^ v[1])
+		return v[0] ^ v[1]
 	case kindBitNot:
-		return float64(^v[0])
+		return ^v[0]
 	case kindBitLeft:
-		return float64(v[0] << min(v[1], 64))
+		return v[0] << min(v[1], 64)
 	}
-	return float64(v[0] >> min(v[1], 64))
+	return v[0] >> min(v[1], 64)
 }
 
 // mathematics returns NaN or an infinity where a function is not defined.

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"math"
 	"strconv"
@@ -164,9 +165,22 @@ type Trends interface {
 // operand is a value on the stack: a number, a text, a list, or unknown. The list is m.lists[number].
 type operand struct {
 	number float64
-	text   []byte
-	kind   operandKind
-	cause  Failure
+	// whole is the exact number when it is an unsigned integer above maxExact, else zero.
+	whole uint64
+	text  []byte
+	kind  operandKind
+	cause Failure
+}
+
+// maxExact is up to where a float holds every integer.
+const maxExact = 1 << 53
+
+// unsigned returns an integer as operand, exact over the whole range.
+func unsigned(v uint64) operand {
+	if v <= maxExact {
+		return operand{number: float64(v)}
+	}
+	return operand{number: float64(v), whole: v}
 }
 
 type operandKind uint8
@@ -347,6 +361,11 @@ func (m *Machine) binary(op opcode, left, right *operand) {
 	if left.kind == isText && right.kind == isText && (op == opEqual || op == opNotEqual) {
 		same := bytes.Equal(left.text, right.text)
 		*left = operand{number: truth(same == (op == opEqual))}
+		return
+	}
+	if left.whole != 0 && right.whole != 0 && op >= opEqual && op <= opGreaterEqual {
+		// Neighbours that are one float: what matters is how they compare.
+		*left = operand{number: m.arithmetic(op, float64(cmp.Compare(left.whole, right.whole)), 0)}
 		return
 	}
 	a, b := m.numeric(left), m.numeric(right)

@@ -101,7 +101,7 @@ func (v sliceValues) Read(_ context.Context, item model.ItemID, r Range, dst *mo
 
 const second = int64(time.Second)
 
-// history has floats in item 1, unsigned integers in 2, text in 3, log lines in 4, nothing in 5 (float); values every
+// history has floats in item 1, unsigned integers in 2, text in 3, log lines in 4, nothing in 5 (float), nearly the largest integer in 6; values every
 // 10 s, the newest at 1000 s.
 func historyBatch() *model.Batch {
 	b := model.NewBatch()
@@ -110,14 +110,15 @@ func historyBatch() *model.Batch {
 		b.AppendFloat(1, at, v)
 		b.AppendUint(2, at, []uint64{10, 20, 5, 15, math.MaxUint64}[i])
 		b.AppendString(3, at, model.Text, []string{"alpha", "beta", "beta", "Gamma ray", "delta 7"}[i])
+		b.AppendUint(6, at, math.MaxUint64-1)
 		b.AppendLog(4, at, model.Log{Severity: uint32(i), EventID: uint32(100 + i), Source: "kernel", Text: []string{"ok", "ok", "ERROR x", "ok", "warn"}[i]})
 	}
 	return b
 }
 
-var testItems = []model.ValueType{model.Float, model.Uint, model.Text, model.LogEntry, model.Float}
+var testItems = []model.ValueType{model.Float, model.Uint, model.Text, model.LogEntry, model.Float, model.Uint}
 
-// evaluateText evaluates with /h/f, /h/u, /h/t, /h/l, /h/none; /h/gone is missing and /h/bad unsupported.
+// evaluateText evaluates with /h/f, /h/u, /h/t, /h/l, /h/none, /h/near; /h/gone is missing and /h/bad unsupported.
 func evaluateText(t *testing.T, values Values, text string) (Result, string) {
 	t.Helper()
 	e, err := Parse(text)
@@ -134,6 +135,8 @@ func evaluateText(t *testing.T, values Values, text string) (Result, string) {
 			items[i] = Item{ID: 1, Type: model.Float, Unsupported: true}
 		case "none":
 			items[i] = Item{ID: 5, Type: model.Float, Since: 900 * second}
+		case "near":
+			items[i] = Item{ID: 6, Type: model.Uint, NewestAt: 1000 * second}
 		default:
 			id := model.ItemID(n/2 + 1)
 			items[i] = Item{ID: id, Type: testItems[id-1], NewestAt: 1000 * second}
@@ -178,7 +181,10 @@ func TestEvaluate_numbers(t *testing.T) {
 		"abs(-3)": 3, "ceil(1.2)": 2, "floor(-1.2)": -2, "round(2.345,2)": 2.35, "round(-2.5,0)": -3, "truncate(2.349,2)": 2.34, "min(3,1,2)": 1,
 		"max(3,1,2)": 3, "sum(1,2,3)": 6, "avg(1,2)": 1.5, "between(5,1,5)": 1, "between(6,1,5)": 0, "in(5,1,5)": 1, "in(\"a\",\"b\",\"a\")": 1,
 		"in(\"5\",5)": 1, "in(\"a\",5)": 0, "mod(7,4)": 3, "power(2,10)": 1024, "sqrt(9)": 3, "signum(-4)": -1, "cbrt(27)": 3, "bitand(12,10)": 8,
-		"bitor(12,10)": 14, "bitxor(12,10)": 6, "bitlshift(1,4)": 16, "bitrshift(16,2)": 4, "length(\"äö\")": 2, "bytelength(\"äö\")": 4,
+		"bitor(12,10)": 14, "bitand(last(/h/u),3)": 3, "bitrshift(last(/h/u),1)": math.MaxInt64,
+		// Unsigned integers that are one float apart by less than a float can tell.
+		"last(/h/u)=last(/h/near)": 0, "last(/h/u)<>last(/h/near)": 1, "last(/h/near)<last(/h/u)": 1, "last(/h/u)<=last(/h/near)": 0, "last(/h/u)=last(/h/u)": 1,
+		"last(/h/u)>=bitnot(0)": 1, "bitnot(0)=last(/h/u)": 1, "bitnot(1)=last(/h/u)": 0, "bitxor(12,10)": 6, "bitlshift(1,4)": 16, "bitrshift(16,2)": 4, "length(\"äö\")": 2, "bytelength(\"äö\")": 4,
 		"bitlength(\"a\")": 8, "ascii(\"A\")": 65, "now()": 1000, "date()": 19700101, "time()": 1640, "dayofweek()": 4, "dayofmonth()": 1,
 		"length(concat(\"ab\",3,\"c\"))": 4, "char(65)=\"A\"": 1, `left("abc",2)="ab"`: 1, `right("abc",2)="bc"`: 1, `mid("abcde",2,3)="bcd"`: 1,
 		`insert("abcde",2,3,"X")="aXe"`: 1, `trim("  a ")="a"`: 1, `ltrim("xxa","x")="a"`: 1, `rtrim("axx","x")="a"`: 1, `repeat("ab",3)="ababab"`: 1,
@@ -260,19 +266,20 @@ func TestWindow_At(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 3, 30, 14, 35, 20, 500, berlin) // Monday, the day after summer time began
+	// The moment behind which the period begins, and its end.
 	for text, want := range map[string]string{
-		"5m":               "2026-03-30T14:30:21 2026-03-30T14:35:20",
-		"1h:now-1h":        "2026-03-30T12:35:21 2026-03-30T13:35:20",
-		"1h:now/h":         "2026-03-30T13:00:01 2026-03-30T14:00:00",
-		"1d:now/d":         "2026-03-28T23:00:01 2026-03-30T00:00:00",
-		"1h:now-1d":        "2026-03-29T13:35:21 2026-03-29T14:35:20",
-		"1w:now/w":         "2026-03-22T23:00:01 2026-03-30T00:00:00",
-		"1h:now/M-1M":      "2026-01-31T23:00:01 2026-02-01T00:00:00",
-		"1h:now/y":         "2025-12-31T23:00:01 2026-01-01T00:00:00",
-		"1h:now/d+1d":      "2026-03-30T23:00:01 2026-03-31T00:00:00",
-		"30":               "2026-03-30T14:34:51 2026-03-30T14:35:20",
+		"5m":               "2026-03-30T14:30:20 2026-03-30T14:35:20",
+		"1h:now-1h":        "2026-03-30T12:35:20 2026-03-30T13:35:20",
+		"1h:now/h":         "2026-03-30T13:00:00 2026-03-30T14:00:00",
+		"1d:now/d":         "2026-03-28T23:00:00 2026-03-30T00:00:00",
+		"1h:now-1d":        "2026-03-29T13:35:20 2026-03-29T14:35:20",
+		"1w:now/w":         "2026-03-22T23:00:00 2026-03-30T00:00:00",
+		"1h:now/M-1M":      "2026-01-31T23:00:00 2026-02-01T00:00:00",
+		"1h:now/y":         "2025-12-31T23:00:00 2026-01-01T00:00:00",
+		"1h:now/d+1d":      "2026-03-30T23:00:00 2026-03-31T00:00:00",
+		"30":               "2026-03-30T14:34:50 2026-03-30T14:35:20",
 		"10m:now-1h30m":    "",
-		"10m:now-3600+30m": "2026-03-30T13:55:21 2026-03-30T14:05:20",
+		"10m:now-3600+30m": "2026-03-30T13:55:20 2026-03-30T14:05:20",
 	} {
 		w, problem := parseWindow(text, false)
 		if want == "" {
@@ -287,7 +294,7 @@ func TestWindow_At(t *testing.T) {
 		}
 		r := w.At(at.UnixNano(), berlin)
 		const layout = "2006-01-02T15:04:05"
-		got := time.Unix(0, r.From).In(berlin).Format(layout) + " " + time.Unix(0, r.To-1).In(berlin).Format(layout)
+		got := time.Unix(0, r.From-1).In(berlin).Format(layout) + " " + time.Unix(0, r.To-1).In(berlin).Format(layout)
 		if got != want {
 			t.Errorf("%s is %s, want %s", text, got, want)
 		}

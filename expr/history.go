@@ -100,7 +100,7 @@ func (m *Machine) sampled(found bool, err error) (operand, FailCode) {
 	}
 	s := &m.sample
 	if s.Type.Numeric() {
-		return known(number(s.Type, s.Bits))
+		return numberOperand(s.Type, s.Bits), FailNone
 	}
 	return m.textValue(s.Type, s.Text)
 }
@@ -108,9 +108,17 @@ func (m *Machine) sampled(found bool, err error) (operand, FailCode) {
 // value turns a payload into an operand.
 func (m *Machine) value(t model.ValueType, bits uint64, arena []byte) (operand, FailCode) {
 	if t.Numeric() {
-		return known(number(t, bits))
+		return numberOperand(t, bits), FailNone
 	}
 	return m.textValue(t, model.SpanBytes(arena, bits))
+}
+
+// numberOperand turns a numeric payload into an operand.
+func numberOperand(t model.ValueType, bits uint64) operand {
+	if t == model.Uint {
+		return unsigned(bits)
+	}
+	return operand{number: number(t, bits)}
 }
 
 func (m *Machine) textValue(t model.ValueType, payload []byte) (operand, FailCode) {

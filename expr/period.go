@@ -48,8 +48,8 @@ type Range struct {
 	Shift uint64
 }
 
-// At returns the range of the window that ends at a moment. A window of n seconds holds whole seconds, as Zabbix counts
-// them: the second of its end and the n−1 seconds before it.
+// At returns the range of the window that ends at a moment. A window of n seconds holds the values behind the moment n
+// seconds before its end, to the nanosecond, as Zabbix 6.0 counts them (test/conformance).
 func (w *Window) At(at int64, zone *time.Location) Range {
 	end := at - int64(w.Back)
 	if w.aligned != nil {
@@ -57,7 +57,7 @@ func (w *Window) At(at int64, zone *time.Location) Range {
 	}
 	r := Range{To: end + 1, Count: w.Count, Span: w.Span, Shift: w.shift}
 	if w.Count == 0 {
-		r.From = floorSecond(end) - int64(w.Span) + int64(time.Second)
+		r.From = end - int64(w.Span) + 1
 	}
 	return r
 }

@@ -85,12 +85,12 @@ type curve struct {
 }
 
 // predicted evaluates forecast or timeleft. As in Zabbix it is −1 when there is no result: no values, or a curve that does not
-// exist for them.
+// exist for them. Zabbix counts from the whole second of the evaluation.
 func predicted(f *Func, at []int64, vs []float64, now int64) float64 {
 	if len(vs) == 0 {
 		return -1
 	}
-	pr := f.predict
+	pr, now := f.predict, floorSecond(now)
 	seconds := func(t int64) float64 { return float64(t-at[0])/float64(time.Second) + 1e-9 }
 	c, ok := fit(pr, at, vs, seconds)
 	if !ok {

@@ -125,8 +125,8 @@ func monotone(vs []float64, rising, strict bool) bool {
 	return true
 }
 
-// rate is the growth of a counter a second over a range, by Prometheus' rules: a fall is a reset, and the growth is
-// extended to the range's ends unless the first or last value lies far from them.
+// rate is the growth of a counter a second over a range, by the rules of Prometheus 2, as in Zabbix: a fall is a reset, and the growth is
+// extended to the range's ends unless the first or last value lies far from them, and at the start not beyond where the counter would be zero.
 func rate(at []int64, vs []float64, r Range) (operand, FailCode) {
 	if len(vs) < 2 {
 		return unknown(FailNoData)
@@ -145,11 +145,11 @@ func rate(at []int64, vs []float64, r Range) (operand, FailCode) {
 	spacing := sampled / float64(len(vs)-1)
 	before := float64(first-(r.To-int64(r.Span))) / 1e9
 	after := float64(r.To-last) / 1e9
-	if before >= spacing*1.1 {
-		before = spacing / 2
-	}
 	if growth > 0 && vs[0] >= 0 {
 		before = min(before, sampled*(vs[0]/growth))
+	}
+	if before >= spacing*1.1 {
+		before = spacing / 2
 	}
 	if after >= spacing*1.1 {
 		after = spacing / 2

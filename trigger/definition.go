@@ -21,11 +21,16 @@ type node struct {
 	newestAt int64
 	// The item could not be measured from unsupportedAt until supportedAt (zero: still so).
 	unsupportedAt, supportedAt int64
+	// earlier are the spells before that one that ended in this batch; its rows are evaluated after all are noted.
+	earlier []spell
 
 	// since is from when on values of the item would have been seen.
 	since int64
 	ref   expr.Ref
 }
+
+// spell is from when until when an item could not be measured; half-open.
+type spell struct{ from, to int64 }
 
 // hostNodes are the nodes of one host, which share its name.
 type hostNodes struct {
@@ -234,7 +239,7 @@ func (e *Evaluator) node(ref expr.Ref) *node {
 // bind gives a node the item it stands for.
 func (e *Evaluator) bind(n *node, id model.ItemID, kind model.ValueType) {
 	n.id, n.kind, n.since = id, kind, e.now().UnixNano()
-	n.newestAt, n.unsupportedAt, n.supportedAt = 0, 0, 0
+	n.newestAt, n.unsupportedAt, n.supportedAt, n.earlier = 0, 0, 0, nil
 	e.byItem.Set(id, n)
 }
 

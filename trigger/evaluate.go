@@ -65,6 +65,11 @@ type worker struct {
 // scan finds the triggers that the rows of a batch touch, and when each is to be evaluated.
 func (e *Evaluator) scan(b *model.Batch) {
 	e.jobs, e.touched = e.jobs[:0], e.touched[:0]
+	for _, n := range e.spelled {
+		n.earlier = nil
+	}
+	clear(e.spelled)
+	e.spelled = e.spelled[:0]
 	nodes := e.byItem.Cursor()
 	for i, item := range b.Items {
 		if b.Flags[i].Skipped() {
@@ -82,7 +87,9 @@ func (e *Evaluator) scan(b *model.Batch) {
 			e.late.Inc()
 		}
 		newestAt := n.newestAt
-		n.note(b.Types[i], b.At[i])
+		if n.note(b.Types[i], b.At[i]) {
+			e.spelled = append(e.spelled, n)
+		}
 		for _, t := range n.triggers {
 			if t.isBroken {
 				continue
@@ -100,26 +107,40 @@ func (e *Evaluator) scan(b *model.Batch) {
 	}
 }
 
-// note keeps what a row says of its item.
-func (n *node) note(vt model.ValueType, at int64) {
-	if vt == model.Unsupported {
-		if at >= n.unsupportedAt {
-			n.unsupportedAt, n.supportedAt = at, 0
-			if n.newestAt > at {
-				n.supportedAt = n.newestAt
-			}
+// note keeps what a row says of its item, and tells whether a spell in which it was not supported moved to the earlier ones.
+func (n *node) note(vt model.ValueType, at int64) bool {
+	if vt != model.Unsupported {
+		n.newestAt = max(n.newestAt, at)
+		if n.supportedAt == 0 && at >= n.unsupportedAt {
+			n.supportedAt = at
 		}
-		return
+		return false
 	}
-	n.newestAt = max(n.newestAt, at)
-	if n.supportedAt == 0 && at >= n.unsupportedAt {
-		n.supportedAt = at
+	if at < n.unsupportedAt || n.unsupportedAt != 0 && n.supportedAt == 0 {
+		return false
 	}
+	moved := n.unsupportedAt != 0
+	if moved {
+		n.earlier = append(n.earlier, spell{n.unsupportedAt, n.supportedAt})
+	}
+	n.unsupportedAt, n.supportedAt = at, 0
+	if n.newestAt > at {
+		n.supportedAt = n.newestAt
+	}
+	return moved
 }
 
 // unsupported reports whether the item could not be measured at a time.
 func (n *node) unsupported(at int64) bool {
-	return n.unsupportedAt != 0 && n.unsupportedAt <= at && (n.supportedAt == 0 || at < n.supportedAt)
+	if n.unsupportedAt != 0 && n.unsupportedAt <= at {
+		return n.supportedAt == 0 || at < n.supportedAt
+	}
+	for i := len(n.earlier) - 1; i >= 0; i-- {
+		if s := n.earlier[i]; s.from <= at {
+			return at < s.to
+		}
+	}
+	return false
 }
 
 // addJob puts an evaluation behind those that the trigger has.

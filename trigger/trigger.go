@@ -107,6 +107,7 @@ type Evaluator struct {
 	// Scratch of one batch.
 	jobs    []job
 	touched []*trigger
+	spelled []*node // nodes with earlier spells, perhaps more than once
 	workers []*worker
 	// shareSize is a field so that tests can share out small batches too.
 	shareSize int

@@ -75,11 +75,11 @@ func TestEvaluate_unknown(t *testing.T) {
 
 func TestApply_brokenAndMissing(t *testing.T) {
 	r := newRig(t)
-	r.apply(model.Trigger{Expression: "last(/h/f)>"}, model.Trigger{Expression: "last(/h/new)>1"}, model.Trigger{Expression: "trendstl(/h/f,100h:now/h,10h,2h)>1"},
+	r.apply(model.Trigger{Expression: "last(/h/f)>"}, model.Trigger{Expression: "last(/h/new)>1"}, model.Trigger{Expression: "find(/h/f,,\"regexp\",\"@name\")>1"},
 		model.Trigger{Expression: "last(/h/f)>1", RecoveryMode: model.RecoverByRecoveryExpression, Recovery: "foo()"})
 	r.wantFailure(1, "expression: column 12: expected an operand, found the end")
 	r.wantFailure(2, "item /h/new does not exist")
-	r.wantFailure(3, "expression: trendstl is not evaluated")
+	r.wantFailure(3, "expression: global regular expressions (@name) are not evaluated yet")
 	r.wantFailure(4, "recovery expression: column 1: expected a function, foo is not known")
 	r.floats(1, 5)
 	r.want()
