@@ -118,6 +118,7 @@ type Agent struct {
 	peer    *peer
 	sender  *sender
 	mongo   *mongodb.Monitor // nil when no MongoDB server is asked
+	plans   mongoPlans
 	// mongoFlows is how many connections to MongoDB the wire shows, or notWatched.
 	mongoFlows atomic.Int64
 	// profiled are the requests that MongoDB's profiler tells of; nil when it is not read.
@@ -209,6 +210,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	if a.mongo != nil {
 		others.Go(func() { a.askMongo(ctx) })
+		if a.options.Mongo.Plans > 0 {
+			others.Go(func() { a.askPlans(ctx) })
+		}
 	}
 	if a.options.Mongo.Log != "" {
 		others.Go(func() { a.followMongo(ctx) })

@@ -31,6 +31,8 @@ type Mongo struct {
 	DropPrivileges bool
 	// URI is the connection string of the server that is asked for its own counters; empty asks none. It appears in no message and no value.
 	URI string
+	// Plans is how often the server is asked how it answers the dearest shapes; zero asks for none. It needs URI.
+	Plans time.Duration
 }
 
 func (m Mongo) interval() time.Duration {
@@ -83,6 +85,7 @@ func (a *Agent) sniffMongo(ctx context.Context, source capture.Source, ports []u
 		return fmt.Errorf("watch MongoDB traffic: %w", err)
 	}
 	w := mongoWatch{agent: a, items: sniff.NewItems(interval), known: map[*sniff.Item]*item{}}
+	w.items.Spent = a.plans.spent
 	return s.Run(ctx, source, sniff.RunOptions{Interval: interval, Tick: func(_, to int64) { w.take(s, to) }})
 }
 

@@ -19,7 +19,11 @@ func (a *Agent) openMongo() (err error) {
 	if m.Profiler {
 		o.Profile = func(v mongodb.Verdict, told *sniff.Told) { a.profiled.count(v, told) }
 	}
-	if a.mongo, err = mongodb.Open(o); err == nil && m.Profiler {
+	a.mongo, err = mongodb.Open(o)
+	if err == nil && m.Plans > 0 {
+		a.plans.open(a.mongo.Instance())
+	}
+	if err == nil && m.Profiler {
 		a.profiled = a.newSampled("profiler")
 	}
 	return err

@@ -23,10 +23,12 @@ type sampledRequests struct {
 }
 
 func (a *Agent) newSampled(source string) *sampledRequests {
-	return &sampledRequests{
+	s := &sampledRequests{
 		watch:   mongoWatch{agent: a, items: sniff.NewSampledItems(a.options.Mongo.interval(), a.mongoAddress(), source), known: map[*sniff.Item]*item{}},
 		sampled: sniff.NewSampled(sampledShapes),
 	}
+	s.watch.items.Spent = a.plans.spent
+	return s
 }
 
 // mongoAddress is the server on this machine, as well as it is known.

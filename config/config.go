@@ -169,6 +169,8 @@ type Agent struct {
 	MongoProfiler bool
 	// MongoInterval is that of all MongoDB statistics; zero means 10 s.
 	MongoInterval time.Duration
+	// MongoPlans is how often the server is asked for the plans of the dearest shapes; zero means never.
+	MongoPlans time.Duration
 	TLS           AgentTLS
 }
 
@@ -204,7 +206,7 @@ func Default() *Config {
 		HTTP:    HTTP{Listen: "127.0.0.1:8420"},
 		Trapper: Trapper{Listen: "127.0.0.1:10051"},
 		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}, Recompress: Recompress{Codec: RecompressOff, OlderThan: 24 * time.Hour, RateBytes: 20 << 20}},
-		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, TLS: AgentTLS{Connect: "unencrypted"}},
+		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, MongoPlans: 10 * time.Minute, TLS: AgentTLS{Connect: "unencrypted"}},
 		Collect: Collect{DeniedNetworks: "169.254.0.0/16,fe80::/10,fd00:ec2::254"},
 		set:     map[string]position{},
 	}

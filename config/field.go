@@ -82,6 +82,7 @@ var fields = []field{
 	setting("agent.mongo.log", parseText, func(c *Config) *string { return &c.Agent.MongoLog }, anything),
 	setting("agent.mongo.profiler", parseBool, func(c *Config) *bool { return &c.Agent.MongoProfiler }, anything),
 	setting("agent.mongo.interval", ParseDuration, func(c *Config) *time.Duration { return &c.Agent.MongoInterval }, checkMongoInterval),
+	setting("agent.mongo.plans", ParseDuration, func(c *Config) *time.Duration { return &c.Agent.MongoPlans }, checkMongoPlans),
 	setting("agent.interval", ParseDuration, func(c *Config) *time.Duration { return &c.Agent.Interval }, checkInterval),
 	setting("agent.tls.connect", parseText, func(c *Config) *string { return &c.Agent.TLS.Connect }, oneOf("unencrypted", "psk", "cert")),
 	setting("agent.tls.psk_identity", parseText, func(c *Config) *string { return &c.Agent.TLS.PSKIdentity }, anything),
@@ -248,6 +249,13 @@ func checkOverride(d time.Duration) error {
 func checkInterval(d time.Duration) error {
 	if d < MinAgentInterval || d > MaxAgentInterval {
 		return fmt.Errorf("found %s; expected 10ms to 1h", d)
+	}
+	return nil
+}
+
+func checkMongoPlans(d time.Duration) error {
+	if d != 0 && (d < 10*time.Second || d > 24*time.Hour) {
+		return fmt.Errorf("%s is out of range; expected 0s for never, or 10s to 24h", d)
 	}
 	return nil
 }

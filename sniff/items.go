@@ -51,6 +51,8 @@ type Items struct {
 	// instance and sampled are set for what a server tells of itself: its name, and where it tells it.
 	instance, sampled string
 	told              [toldItems]Item
+	// Spent, if not nil, hears of the time that each shape took in an interval.
+	Spent func(instance string, of *shape.Shape, nanos uint64)
 }
 
 type itemKey struct {
@@ -188,6 +190,9 @@ func (n *Items) drain(t *reqstat.Table, to int64, put func(ItemValue)) {
 	t.Drain(func(i *reqstat.Instance) {
 		for _, st := range i.Touched() {
 			n.shape(i, st, to, put)
+			if n.Spent != nil && st.TimeNanos > 0 {
+				n.Spent(n.name(i.Server), st.Shape, st.TimeNanos)
+			}
 		}
 		n.server(i, to, put)
 		i.Clients(func(c reqstat.Client, st *reqstat.Statistics) { n.client(i, c, st, to, put) })

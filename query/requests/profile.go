@@ -29,6 +29,8 @@ type Profile struct {
 	Start   int64
 	Columns []Column
 	Heat    Heat
+	// Plan is how the server answers the shape; nil where it was not asked.
+	Plan *Plan
 }
 
 // Column is one step of a profile. Its Latency is nil; percentiles are in Quantiles.
@@ -112,6 +114,9 @@ func (r *Reader) Profile(ctx context.Context, i *Instance, id string, over model
 		return nil, err
 	}
 	p.Watched = min(p.Watched, time.Duration(over.To-over.From))
+	if p.Plan, err = r.plan(ctx, t.plan, over); err != nil {
+		return nil, err
+	}
 	return p, r.heat(ctx, p, t.items[latencyMeasure])
 }
 

@@ -248,7 +248,9 @@ func (r *Reader) Instance(id string) (*Instance, error) {
 type thing struct {
 	names Names
 	items measureItems
-	sums  Sums
+	// plan is the item of a shape's plan, zero when there is none.
+	plan model.ItemID
+	sums Sums
 	// seen says that something was kept in the range.
 	seen bool
 	// intervals is how many of the requests were read.
@@ -284,6 +286,9 @@ func (r *Reader) things(i *Instance, g Group, more ...*labels.Matcher) []thing {
 			if !g.ofClients() {
 				t.names.ID = fingerprintOf(prefix)
 				t.items[latencyMeasure] = r.sketchItem(i.HostID, prefix)
+				if e, ok := r.catalog.ByKey(i.HostID, planKey(prefix)); ok {
+					t.plan = e.ID
+				}
 			}
 			found = append(found, t)
 		}

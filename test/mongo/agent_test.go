@@ -60,7 +60,7 @@ func TestAgent(t *testing.T) {
 	if err := os.WriteFile(uri, []byte("mongodb://"+server+"/\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf("data: %s\nhttp:\n  listen: %s\ntrapper:\n  listen: %s\nagent:\n  host: db1\n  mongo:\n    interface: lo\n    ports: %d\n    uri_file: %s\n    interval: 1s\n",
+	config := fmt.Sprintf("data: %s\nhttp:\n  listen: %s\ntrapper:\n  listen: %s\nagent:\n  host: db1\n  mongo:\n    interface: lo\n    ports: %d\n    uri_file: %s\n    interval: 1s\n    plans: 10s\n",
 		filepath.Join(dir, "data"), page, trapper, netip.MustParseAddrPort(server).Port(), uri)
 	file := filepath.Join(dir, "tidemark.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -89,6 +89,50 @@ func TestAgent(t *testing.T) {
 	if got := query(t, page, `count(mongo_shape{collection="users",command="insert",key=~".*,requests]"})`); got != 1 {
 		t.Errorf("%v shapes of inserts", got)
 	}
+	checkPlan(t, page, "db1/"+server)
+}
+
+// checkPlan waits for the plan of a request of the client, and expects the index that it lacks.
+func checkPlan(t *testing.T, page, instance string) {
+	t.Helper()
+	var ranking struct {
+		Rows []struct{ ID, Command, Shape string }
+	}
+	var profile struct {
+		Plan *struct {
+			Summary, Collection string
+			IndexesKnown        bool `json:"indexes_known"`
+			Indexes             []struct{ Name string }
+			Hints               []struct{ Key string }
+			Notes               []string
+		}
+	}
+	eventually(t, "a request has a plan", func() bool {
+		if !getJSON("http://"+page+"/api/mongo/requests?limit=100&collection=users&command=find&instance="+url.QueryEscape(instance), &ranking) {
+			return false
+		}
+		for _, row := range ranking.Rows {
+			if strings.Contains(row.Shape, "age") && getJSON("http://"+page+"/api/mongo/requests/"+row.ID+"?instance="+url.QueryEscape(instance), &profile) && profile.Plan != nil {
+				return true
+			}
+		}
+		return false
+	})
+	p := profile.Plan
+	if !p.IndexesKnown || len(p.Indexes) == 0 || p.Indexes[0].Name != "_id_" || len(p.Hints) != 1 || !strings.Contains(p.Hints[0].Key, "age: 1") {
+		t.Errorf("plan %+v", p)
+	}
+	t.Logf("FerretDB says %q, notes %q", p.Summary, p.Notes)
+}
+
+// getJSON reads an answer of the server; false when there is none.
+func getJSON(address string, to any) bool {
+	answer, err := http.Get(address)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode == http.StatusOK && json.NewDecoder(answer.Body).Decode(to) == nil
 }
 
 // query asks for one number; NaN when there is none.

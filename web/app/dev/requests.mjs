@@ -173,8 +173,17 @@ export function requests(hosts, oldest, started) {
     return {
       instance: bare(instance), ...(id === 'all' ? { id } : publicNames(some[0])), from, to, watched_ms: to - from, total: sum(instance, some, from, to).sums,
       step_ms: step, at, ...columns, heat: { bounds, cells: found.map(([column, row, count]) => [column, row - low, count]) },
+      plan: id === 'all' ? null : planOf(to),
     };
   }
+
+  // planOf is what the agent would have asked the server.
+  const planOf = (to) => ({
+    at: to - 120_000, changed_at: to - 720_000, before: 'IXSCAN {status: 1, created: -1}', summary: 'IXSCAN {status: 1}', stages: ['SORT', 'FETCH', 'IXSCAN'], scans: false, sorts: true,
+    used: ['status_1'], rejected: 0, trial: { documents: 4_210, keys: 4_210, returned: 101, examined_per_returned: 41.7 },
+    indexes: [{ name: '_id_', key: '{_id: 1}', uses: 812_001 }, { name: 'status_1', key: '{status: 1}', uses: 90_412 }], indexes_known: true,
+    hints: [{ key: '{status: 1, created: -1}', why: 'equality on status, then the sort {created: -1}' }], notes: [],
+  });
 
   function verdict(before, after) {
     if (before.requests === 0) return 'new';

@@ -65,6 +65,24 @@ export interface Ranking extends Totals {
 
 type Column = (number | null)[];
 
+/** How the server said it answers a shape. An empty summary says that it did not tell; notes say why. */
+export interface Plan {
+  at: number;
+  changed_at?: number;
+  before?: string;
+  summary: string;
+  stages: string[];
+  scans: boolean;
+  sorts: boolean;
+  used: string[];
+  rejected: number;
+  trial: { documents: number; keys: number; returned: number; examined_per_returned: number | null } | null;
+  indexes: { name: string; key: string; uses?: number }[];
+  indexes_known: boolean;
+  hints: { key: string; why: string }[];
+  notes: string[];
+}
+
 export interface Profile extends Names, Totals {
   instance: Instance;
   step_ms: number;
@@ -81,6 +99,7 @@ export interface Profile extends Names, Totals {
   max: Column;
   /** bounds are the lower ends of the rows in seconds and the upper end of the last; a cell is column, row, requests. */
   heat: { bounds: number[]; cells: [number, number, number][] };
+  plan: Plan | null;
 }
 
 export type Verdict = 'new' | 'slower' | 'more' | 'same' | 'less' | 'faster' | 'gone';

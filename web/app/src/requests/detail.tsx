@@ -7,6 +7,7 @@ import { digits, formatValue } from '../format/number.ts';
 import { useLoad } from '../part/load.ts';
 import { Failure } from '../part/notice.tsx';
 import { Heat } from './heat.tsx';
+import { PlanView } from './plan.tsx';
 import { errorText, latencyText, loadText, namespaceOf } from './text.tsx';
 
 const POINTS = 120;
@@ -39,6 +40,7 @@ function Detail({ profile }: { profile: Profile }) {
         <Fact name="Bytes each, in and out" value={total.requests > 0 ? `${formatValue(total.bytes_in / total.requests, 'B')}, ${formatValue(total.bytes_out / total.requests, 'B')}` : '–'} />
         <Fact name="Fingerprint" value={profile.id} />
       </dl>
+      {profile.plan !== null && <PlanView plan={profile.plan} collection={profile.collection ?? ''} />}
       <div class="shape-charts">
         <Heat id="shape-heat" title="Latency" profile={profile} window={window} />
         <Figure id="shape-latency" title="Latency, percentiles" units="s" at={at} lines={lines.latency} window={window} height={HEIGHT} />
