@@ -31,7 +31,7 @@ const (
 type mongoPlans struct {
 	mu     sync.Mutex
 	server string // as the connection string names it; empty gathers nothing
-	costs map[planKey]*planCost
+	costs  map[planKey]*planCost
 }
 
 type planKey struct {

@@ -171,7 +171,7 @@ type Agent struct {
 	MongoInterval time.Duration
 	// MongoPlans is how often the server is asked for the plans of the dearest shapes; zero means never.
 	MongoPlans time.Duration
-	TLS           AgentTLS
+	TLS        AgentTLS
 }
 
 // AgentTLS is how the agent protects its connections to the server.

@@ -18,7 +18,8 @@ func explained() bson.D {
 	return bson.D{{Key: "ok", Value: 1}, {Key: "queryPlanner", Value: bson.D{
 		{Key: "queryHash", Value: "A1B2C3D4"},
 		{Key: "winningPlan", Value: bson.D{{Key: "stage", Value: "SORT"}, {Key: "inputStage", Value: bson.D{
-			{Key: "stage", Value: "FETCH"}, {Key: "filter", Value: bson.D{{Key: "user", Value: bson.D{{Key: "$eq", Value: "s3cr3t"}}}}},
+			{Key: "stage", Value: "FETCH"},
+			{Key: "filter", Value: bson.D{{Key: "user", Value: bson.D{{Key: "$eq", Value: "s3cr3t"}}}}},
 			{Key: "inputStage", Value: bson.D{{Key: "stage", Value: "IXSCAN"}, {Key: "keyPattern", Value: bson.D{{Key: "status", Value: 1}}}, {Key: "indexName", Value: "status_1"}}},
 		}}}},
 		{Key: "rejectedPlans", Value: bson.A{bson.D{}}},
