@@ -195,7 +195,7 @@ func likePattern(text string) string {
 
 func (d *DB) problems(ctx context.Context, condition string, args []any, order string) ([]model.Problem, int, error) {
 	rows, err := d.sql.QueryContext(ctx, `SELECT e.id, e.trigger_id, e.host_id, e.at, e.severity, e.name, e.opdata, e.tags,
-		p.recovered_at, p.acknowledged FROM problems p JOIN events e ON e.id = p.event_id WHERE `+condition+" "+order, args...)
+		p.recovered_at, p.recovery_id, p.acknowledged FROM problems p JOIN events e ON e.id = p.event_id WHERE `+condition+" "+order, args...)
 	if err != nil {
 		return nil, 0, d.wrap("read problems", err)
 	}
@@ -204,7 +204,7 @@ func (d *DB) problems(ctx context.Context, condition string, args []any, order s
 		p := model.Problem{}
 		p.Problem = true
 		var tags string
-		err := r.Scan(&p.ID, &p.TriggerID, &p.HostID, &p.At, &p.Severity, &p.Name, &p.OpData, &tags, &p.RecoveredAt, &p.Acknowledged)
+		err := r.Scan(&p.ID, &p.TriggerID, &p.HostID, &p.At, &p.Severity, &p.Name, &p.OpData, &tags, &p.RecoveredAt, &p.RecoveryID, &p.Acknowledged)
 		if err == nil {
 			p.Tags, err = unpackTags(tags)
 		}

@@ -283,7 +283,9 @@ type Event struct {
 type Problem struct {
 	Event
 	// RecoveredAt is zero while the problem is open.
-	RecoveredAt  int64
+	RecoveredAt int64
+	// RecoveryID is the event that closed it, where it is read from what is stored; zero while it is open.
+	RecoveryID   EventID
 	Acknowledged bool
 }
 

@@ -47,6 +47,7 @@ func (s *Server) routes() []api.Route {
 	})
 	routes := append(restAPI.Routes(), promAPI.Routes()...)
 	routes = append(routes, s.ownRoutes()...)
+	routes = append(routes, s.zabbixAPI(shown).Routes()...)
 	routes = append(routes, s.exportRoute())
 	routes = append(routes, s.agents.routes()...)
 	routes = append(routes, s.polling.routes()...)

@@ -1,0 +1,352 @@
+package zabbix
+
+import (
+	"hash/fnv"
+	"math"
+	"slices"
+	"strconv"
+
+	"tidemark/model"
+	"tidemark/query"
+)
+
+// itemRow is an item with what is known of it. item is nil for a declared one.
+type itemRow struct {
+	model.Entry
+	item   *model.Item
+	values query.LastValues
+	tags   []model.Tag
+}
+
+// itemRow returns an item that the caller may see.
+func (c *call) itemRow(id model.ItemID) (itemRow, bool) {
+	e, ok := c.options.Catalog.Item(id)
+	if !ok || !c.visible.Has(e.HostID) {
+		return itemRow{}, false
+	}
+	r := itemRow{Entry: e}
+	if i, ok := c.configuration.Item(id); ok {
+		if i.RuleID != 0 {
+			return itemRow{}, false // a discovery rule
+		}
+		r.item, r.tags = i, i.Tags
+	}
+	return r, true
+}
+
+func (c *call) itemsOf(h *model.Host) []itemRow {
+	var rows []itemRow
+	for _, id := range c.options.Catalog.HostItems(h.ID) {
+		if r, ok := c.itemRow(id); ok {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+func (r *itemRow) enabled() bool { return r.item == nil || r.item.Enabled }
+
+// of returns a text of a configured item, and another for a declared one.
+func (r *itemRow) of(get func(*model.Item) string, otherwise string) string {
+	if r.item == nil {
+		return otherwise
+	}
+	return get(r.item)
+}
+
+func (r *itemRow) delay() string {
+	if r.item != nil && r.item.Delay != "" {
+		return r.item.Delay
+	}
+	if r.Interval > 0 {
+		return strconv.FormatFloat(r.Interval.Seconds(), 'f', -1, 64) + "s"
+	}
+	return "0"
+}
+
+// valueTypeNumber is Zabbix's number; what it has no number for is text.
+func valueTypeNumber(t model.ValueType) string {
+	if t > model.Binary {
+		t = model.Text
+	}
+	return formatInt(int(t))
+}
+
+// formatValue writes a value as Zabbix does: numbers in decimal, of a log the line.
+func formatValue(t model.ValueType, bits uint64, text []byte) string {
+	switch t {
+	case model.Float:
+		return strconv.FormatFloat(math.Float64frombits(bits), 'g', -1, 64)
+	case model.Uint:
+		return strconv.FormatUint(bits, 10)
+	case model.LogEntry:
+		line, err := model.LogText(text)
+		if err != nil {
+			return ""
+		}
+		return string(line)
+	}
+	return string(text)
+}
+
+func lastValue(v *query.Value) string {
+	if v == nil {
+		return "0"
+	}
+	return formatValue(v.Type, v.Bits, v.Bytes)
+}
+
+func lastTime(v *query.Value, format func(int64) string) string {
+	if v == nil {
+		return "0"
+	}
+	return format(v.At)
+}
+
+// valueFields are the members for which the last values are read.
+var valueFields = []string{"lastvalue", "lastclock", "lastns", "prevvalue", "state", "error"}
+
+var itemKind = kind[itemRow]{
+	name: "item", id: "itemid",
+	fields: []field[itemRow]{
+		{name: "itemid", number: true, get: func(r *itemRow) string { return formatID(r.ID) }},
+		{name: "hostid", number: true, get: func(r *itemRow) string { return formatID(r.HostID) }},
+		{name: "name", get: func(r *itemRow) string { return r.Name }},
+		{name: "key_", get: func(r *itemRow) string { return r.Key }},
+		{name: "type", number: true, get: func(r *itemRow) string {
+			return r.of(func(i *model.Item) string { return formatInt(int(i.Type)) }, formatInt(int(model.ActiveAgent)))
+		}},
+		{name: "value_type", number: true, get: func(r *itemRow) string { return valueTypeNumber(r.ValueType) }},
+		{name: "units", get: func(r *itemRow) string { return r.Units }},
+		{name: "delay", get: func(r *itemRow) string { return r.delay() }},
+		{name: "history", get: func(r *itemRow) string {
+			return r.of(func(i *model.Item) string { return strconv.FormatInt(int64(i.History.Seconds()), 10) }, "")
+		}},
+		{name: "trends", get: func(r *itemRow) string {
+			return r.of(func(i *model.Item) string { return strconv.FormatInt(int64(i.Trends.Seconds()), 10) }, "")
+		}},
+		{name: "status", number: true, get: func(r *itemRow) string { return status(r.enabled()) }},
+		{name: "state", number: true, get: func(r *itemRow) string { return formatBool(r.values.Reason != "") }},
+		{name: "error", get: func(r *itemRow) string { return r.values.Reason }},
+		{name: "description", get: func(r *itemRow) string { return r.Help }},
+		{name: "flags", number: true, get: func(r *itemRow) string {
+			return r.of(func(i *model.Item) string { return flags(i.DiscoveredBy) }, "0")
+		}},
+		{name: "templateid", number: true, get: func(r *itemRow) string {
+			return r.of(func(i *model.Item) string { return formatID(i.TemplateID) }, "0")
+		}},
+		{name: "master_itemid", number: true, get: func(r *itemRow) string {
+			return r.of(func(i *model.Item) string { return formatID(i.MasterID) }, "0")
+		}},
+		{name: "valuemapid", number: true, get: func(r *itemRow) string {
+			return r.of(func(i *model.Item) string { return valueMapID(i.ValueMap) }, "0")
+		}},
+		{name: "lastvalue", get: func(r *itemRow) string { return lastValue(r.values.Last) }},
+		{name: "lastclock", number: true, get: func(r *itemRow) string { return lastTime(r.values.Last, seconds) }},
+		{name: "lastns", number: true, get: func(r *itemRow) string { return lastTime(r.values.Last, nanos) }},
+		{name: "prevvalue", get: func(r *itemRow) string { return lastValue(r.values.Previous) }},
+		{name: "uuid", get: func(r *itemRow) string { return r.of(func(i *model.Item) string { return i.UUID }, "") }},
+	},
+}
+
+func itemSelects() []selection[itemRow] {
+	return []selection[itemRow]{
+		{"selectHosts", "hosts", func(c *call, o output, r *itemRow) any { return c.pickHosts(o, r.HostID) }},
+		{"selectTags", "tags", func(_ *call, o output, r *itemRow) any { return pickTags(o, r.tags) }},
+		{"selectValueMap", "valuemap", func(_ *call, o output, r *itemRow) any {
+			if r.item == nil || r.item.ValueMap == nil {
+				return []string{}
+			}
+			return formatValueMap(o, &valueMapRow{ValueMap: r.item.ValueMap, host: r.HostID})
+		}},
+		{"selectTriggers", "triggers", func(c *call, o output, r *itemRow) any {
+			return pickAll(o, &triggerKind, c.triggersWith(r.HostID, r.ID))
+		}},
+		{"selectInterfaces", "interfaces", func(c *call, o output, r *itemRow) any {
+			h, ok := c.host(r.HostID)
+			if !ok || r.item == nil {
+				return []string{}
+			}
+			face := h.InterfaceFor(r.item)
+			rows := slices.DeleteFunc(interfacesOf(h), func(i hostInterface) bool { return face == nil || i.Interface != *face })
+			return pickAll(o, &interfaceKind, rows)
+		}},
+	}
+}
+
+func getItems(c *call) ([]byte, error) {
+	items, hosts, groups, triggers, templates := c.ids("itemids"), c.ids("hostids"), c.ids("groupids"), c.ids("triggerids"), c.ids("templateids")
+	monitored, withTriggers, inherited := c.flag("monitored"), c.flag("with_triggers"), c.text("inherited")
+	host, group := c.text("host"), c.text("group")
+	c.accept("webitems")
+	if c.flag("templated") {
+		items = idSet{} // items of templates are not listed
+	}
+	conditions, either := c.tags()
+	k := itemKind
+	k.selects = itemSelects()
+	l, err := readLookup(c, &k)
+	if err != nil {
+		return nil, err
+	}
+	names, err := c.groupNames(groups)
+	if err != nil {
+		return nil, err
+	}
+	wanted := c.triggerItems(triggers)
+	fits := func(h *model.Host) bool {
+		return hosts.has(uint64(h.ID)) && inGroups(names, h) && hasAny(templates, h.Templates) && (!monitored || h.Enabled) &&
+			(host == "" || h.Host == host) && (group == "" || slices.Contains(h.Groups, group))
+	}
+	var rows []itemRow
+	c.eachItem(items, fits, func(r itemRow) {
+		ok := (wanted == nil || wanted[r.ID]) && (!monitored || r.enabled()) && matchTags(conditions, either, r.tags) &&
+			(inherited == "" || (r.item != nil && r.item.TemplateID != 0) == (inherited != "0")) && (!withTriggers || len(c.triggersWith(r.HostID, r.ID)) > 0)
+		if ok {
+			rows = append(rows, r)
+		}
+	})
+	early := slices.ContainsFunc(valueFields, l.compares)
+	if early {
+		err = c.readLast(rows)
+	}
+	rows = l.take(&k, rows)
+	if err == nil && !early && !l.count && l.needs(valueFields...) {
+		err = c.readLast(rows)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.encode(c, &k, rows)
+}
+
+// eachItem calls fn with the items that were asked for, of hosts that fit, by host and id.
+func (c *call) eachItem(items idSet, fits func(*model.Host) bool, fn func(itemRow)) {
+	if items != nil {
+		ids := make([]uint64, 0, len(items))
+		for id := range items {
+			ids = append(ids, id)
+		}
+		slices.Sort(ids)
+		for _, id := range ids {
+			r, ok := c.itemRow(model.ItemID(id))
+			if !ok {
+				continue
+			}
+			if h, ok := c.host(r.HostID); ok && fits(h) {
+				fn(r)
+			}
+		}
+		return
+	}
+	for _, h := range c.hosts() {
+		if c.ctx.Err() != nil {
+			return
+		}
+		if fits(h) {
+			for _, r := range c.itemsOf(h) {
+				fn(r)
+			}
+		}
+	}
+}
+
+// lastPiece is for how many items the last values are read at a time.
+const lastPiece = 10_000
+
+// readLast fills in the last values of items.
+func (c *call) readLast(rows []itemRow) error {
+	for piece := range slices.Chunk(rows, lastPiece) {
+		ids := make([]model.ItemID, len(piece))
+		for i := range piece {
+			ids[i] = piece[i].ID
+		}
+		values, err := c.options.Latest.Get(c.ctx, ids)
+		if err != nil {
+			return err
+		}
+		for i := range piece {
+			piece[i].values = values[i]
+		}
+	}
+	return nil
+}
+
+// valueMapRow is a value map with a host that uses it.
+type valueMapRow struct {
+	*model.ValueMap
+	host model.HostID
+}
+
+// valueMapID is made of what a value map says: maps that are the same have the same id.
+func valueMapID(m *model.ValueMap) string {
+	if m == nil {
+		return "0"
+	}
+	h := fnv.New64a()
+	text := []byte(m.Name)
+	for _, mapping := range m.Mappings {
+		text = append(append(append(text, 0, byte(mapping.Kind)), mapping.Value...), 0)
+		text = append(text, mapping.Text...)
+	}
+	_, _ = h.Write(text)
+	return strconv.FormatUint(h.Sum64()>>11|1, 10)
+}
+
+var valueMapKind = kind[valueMapRow]{
+	name: "value map", id: "valuemapid",
+	fields: []field[valueMapRow]{
+		{name: "valuemapid", number: true, get: func(r *valueMapRow) string { return valueMapID(r.ValueMap) }},
+		{name: "hostid", number: true, get: func(r *valueMapRow) string { return formatID(r.host) }},
+		{name: "name", get: func(r *valueMapRow) string { return r.Name }},
+		{name: "uuid", get: func(*valueMapRow) string { return "" }},
+	},
+}
+
+func mappings(o output, r *valueMapRow) any {
+	k := kind[model.Mapping]{name: "mapping", id: "value", fields: []field[model.Mapping]{
+		{name: "value", get: func(m *model.Mapping) string { return m.Value }},
+		{name: "newvalue", get: func(m *model.Mapping) string { return m.Text }},
+		{name: "type", number: true, get: func(m *model.Mapping) string { return formatInt(int(m.Kind)) }},
+	}}
+	return pickAll(o, &k, r.Mappings)
+}
+
+func formatValueMap(o output, r *valueMapRow) any {
+	object := make(map[string]any)
+	for name, text := range pick(o, &valueMapKind, r) {
+		object[name] = text
+	}
+	if o.has("mappings") {
+		object["mappings"] = mappings(output{all: true}, r)
+	}
+	return object
+}
+
+func getValueMaps(c *call) ([]byte, error) {
+	ids, hosts := c.ids("valuemapids"), c.ids("hostids")
+	var rows []valueMapRow
+	seen := make(map[*model.ValueMap]bool)
+	same := make(map[string]bool)
+	for _, h := range c.hosts() {
+		if !hosts.has(uint64(h.ID)) {
+			continue
+		}
+		for _, r := range c.itemsOf(h) {
+			if r.item == nil || r.item.ValueMap == nil || seen[r.item.ValueMap] {
+				continue
+			}
+			seen[r.item.ValueMap] = true
+			row := valueMapRow{r.item.ValueMap, h.ID}
+			id := valueMapID(row.ValueMap)
+			n, err := strconv.ParseUint(id, 10, 64)
+			if err == nil && !same[id] && ids.has(n) {
+				same[id] = true
+				rows = append(rows, row)
+			}
+		}
+	}
+	k := valueMapKind
+	k.selects = []selection[valueMapRow]{{"selectMappings", "mappings", func(_ *call, o output, r *valueMapRow) any { return mappings(o, r) }}}
+	return answer(c, &k, rows)
+}

@@ -1,0 +1,136 @@
+// Package zabbix answers Zabbix's JSON-RPC on /api_jsonrpc.php, so that Grafana's plugin, scripts and playbooks that were written for a
+// Zabbix server can read from this one. Methods, parameters and errors are those of Zabbix 7.0
+// (https://www.zabbix.com/documentation/7.0/en/manual/api); docs/user/zabbix-api.md lists which there are.
+//
+// A parameter that is not known is refused and never passed over, because a filter that is not looked at answers too much.
+package zabbix
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"sync"
+	"time"
+
+	"tidemark/access"
+	"tidemark/api"
+	"tidemark/api/rest"
+	"tidemark/model"
+	"tidemark/query"
+)
+
+// Version is the release of Zabbix whose API this is; clients choose by it how they speak.
+const Version = "7.0.0"
+
+// Configuration is one unchanging view of what is configured. What it returns is shared and must not be changed.
+type Configuration interface {
+	HostByID(id model.HostID) (*model.Host, bool)
+	Hosts() iter.Seq[*model.Host]
+	Item(id model.ItemID) (*model.Item, bool)
+	Trigger(id model.TriggerID) (*model.Trigger, bool)
+	Triggers() iter.Seq[*model.Trigger]
+	TriggersOf(host model.HostID) []model.Trigger
+}
+
+// Catalog knows which items exist, configured and declared.
+type Catalog interface {
+	query.Catalog
+	HostItems(host model.HostID) []model.ItemID
+}
+
+// Problems knows what is and was wrong.
+type Problems interface {
+	// Open returns the problems that are open; shared, must not be changed.
+	Open() []model.Problem
+	Find(ctx context.Context, f rest.ProblemFilter) ([]model.Problem, int, error)
+	State(id model.TriggerID) (model.TriggerState, bool)
+	// Items returns the items in a trigger's expression.
+	Items(id model.TriggerID) []model.ItemID
+}
+
+// Group is a host group.
+type Group struct {
+	ID         uint64
+	Name, UUID string
+}
+
+// Template is a template as lists show it.
+type Template struct {
+	ID             model.TemplateID
+	Template, Name string
+}
+
+// Remark is what somebody said to a problem.
+type Remark struct {
+	// At is Unix nanoseconds.
+	At              int64
+	Author, Message string
+}
+
+// Objects are what the snapshot of the configuration does not hold, and changes. Errors are *api.Error where the caller can do better.
+type Objects interface {
+	Groups(ctx context.Context) ([]Group, error)
+	Templates(ctx context.Context) ([]Template, error)
+	GlobalMacros(ctx context.Context) ([]model.Macro, error)
+	Remarks(ctx context.Context, problem model.EventID) ([]Remark, error)
+	Acknowledge(ctx context.Context, problem model.EventID, author, message string) error
+	// Export writes templates and hosts, by technical name, as YAML in the form of Zabbix 7.0.
+	Export(ctx context.Context, templates, hosts []string) ([]byte, error)
+	// Import takes over an export; what it leaves out is an error too.
+	Import(ctx context.Context, content []byte, json bool) error
+	// The changes of a host are in force when they return.
+	DeleteHost(ctx context.Context, id model.HostID) error
+	SetHostEnabled(ctx context.Context, id model.HostID, enabled bool) error
+	LinkTemplate(ctx context.Context, id model.HostID, template string) error
+	UnlinkTemplate(ctx context.Context, id model.HostID, template string) error
+}
+
+// Options are everything that the interface shows; all must be set but Now.
+type Options struct {
+	Configuration func() Configuration
+	Catalog       Catalog
+	Querier       *query.Querier
+	Latest        *query.Latest
+	Problems      Problems
+	Objects       Objects
+	Access        *access.Control
+	// Audit is told of every change that succeeded: its method, and where from. The context carries who it was.
+	Audit func(ctx context.Context, method, address string, changes *access.Changes)
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// API serves the interface.
+type API struct {
+	options Options
+	slots   chan struct{}
+	// changing is held while hosts are made, so that a name is not given twice.
+	changing sync.Mutex
+}
+
+// concurrent is how many calls are answered at the same time; others wait.
+const concurrent = 8
+
+// New returns the interface over its sources.
+func New(options Options) *API {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	return &API{options: options, slots: make(chan struct{}, concurrent)}
+}
+
+// timeout bounds one request with all calls of its batch; imports may be large.
+const timeout = 5 * time.Minute
+
+// Routes returns the route table. The routes are public because credentials come in the body too and the first calls have none: each
+// method says which role it needs, and what it shows is limited to hosts that its caller may see.
+func (a *API) Routes() []api.Route {
+	var routes []api.Route
+	for _, pattern := range []string{"/api_jsonrpc.php", "/zabbix/api_jsonrpc.php"} {
+		routes = append(routes, api.Route{
+			Method: http.MethodPost, Pattern: pattern, Permission: api.Public, Handler: http.HandlerFunc(a.serve), MaxBodyBytes: maxTrustedBytes, Timeout: timeout,
+			Doc: &api.Doc{Summary: "Zabbix's JSON-RPC, as of 7.0; see docs/user/zabbix-api.md.", BodyTypes: []string{"application/json-rpc", "application/json"}, Answer: map[string]any{}},
+		})
+	}
+	return routes
+}

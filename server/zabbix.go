@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"tidemark/access"
+	"tidemark/api"
+	"tidemark/api/zabbix"
+	"tidemark/confdb"
+	"tidemark/model"
+)
+
+// zabbixAPI answers Zabbix's JSON-RPC.
+func (s *Server) zabbixAPI(shown problems) *zabbix.API {
+	return zabbix.New(zabbix.Options{
+		Configuration: func() zabbix.Configuration { return s.cache.Snapshot() },
+		Catalog:       s.catalog, Querier: s.querier, Latest: s.latest, Problems: shown, Access: s.access,
+		Objects: zabbixObjects{s, alerting{alerter: s.alerter, db: s.db, events: s.events}},
+		Audit: func(ctx context.Context, method, address string, changes *access.Changes) {
+			s.access.Audit(ctx, access.From(ctx), changes.Entry("POST /api_jsonrpc.php "+method, address))
+		},
+	})
+}
+
+// zabbixObjects implements zabbix.Objects.
+type zabbixObjects struct {
+	*Server
+	alerting alerting
+}
+
+// Groups implements zabbix.Objects.
+func (o zabbixObjects) Groups(ctx context.Context) ([]zabbix.Group, error) {
+	list, err := o.db.HostGroups(ctx)
+	groups := make([]zabbix.Group, 0, len(list))
+	for _, g := range list {
+		groups = append(groups, zabbix.Group(g))
+	}
+	return groups, err
+}
+
+// Templates implements zabbix.Objects.
+func (o zabbixObjects) Templates(ctx context.Context) ([]zabbix.Template, error) {
+	list, err := o.db.Templates(ctx)
+	templates := make([]zabbix.Template, 0, len(list))
+	for _, t := range list {
+		templates = append(templates, zabbix.Template{ID: t.ID, Template: t.Template, Name: t.Name})
+	}
+	return templates, err
+}
+
+// GlobalMacros implements zabbix.Objects.
+func (o zabbixObjects) GlobalMacros(ctx context.Context) ([]model.Macro, error) {
+	return o.db.GlobalMacros(ctx)
+}
+
+// Remarks implements zabbix.Objects.
+func (o zabbixObjects) Remarks(ctx context.Context, problem model.EventID) ([]zabbix.Remark, error) {
+	list, err := o.db.Acknowledgements(ctx, problem)
+	remarks := make([]zabbix.Remark, 0, len(list))
+	for _, r := range list {
+		remarks = append(remarks, zabbix.Remark(r))
+	}
+	return remarks, err
+}
+
+// Acknowledge implements zabbix.Objects.
+func (o zabbixObjects) Acknowledge(ctx context.Context, problem model.EventID, author, message string) error {
+	return o.alerting.Acknowledge(ctx, problem, author, message)
+}
+
+// Export implements zabbix.Objects.
+func (o zabbixObjects) Export(ctx context.Context, templates, hosts []string) ([]byte, error) {
+	text, err := o.db.Export(ctx, confdb.ExportOptions{Version: "7.0", Templates: templates, Hosts: hosts})
+	return text, apiError(err)
+}
+
+// Import implements zabbix.Objects.
+func (o zabbixObjects) Import(ctx context.Context, content []byte, json bool) error {
+	answer, err := importer{db: o.db, refresh: o.refresh}.Import(ctx, content, json)
+	var unreadable *confdb.UnreadableError
+	switch {
+	case errors.As(err, &unreadable):
+		return err
+	case err != nil && ctx.Err() == nil:
+		return &api.Error{Status: http.StatusUnprocessableEntity, Code: "import", Message: err.Error()}
+	case err != nil:
+		return err
+	}
+	report, ok := answer.(*confdb.Report)
+	if !ok {
+		return nil
+	}
+	for _, c := range report.Counts {
+		if c.Refused > 0 {
+			return &api.Error{Status: http.StatusUnprocessableEntity, Code: "import", Message: refusal(report, c)}
+		}
+	}
+	return nil
+}
+
+// refusal names the first thing that an import left out.
+func refusal(report *confdb.Report, c confdb.Count) string {
+	text := fmt.Sprintf("%d of kind %s were left out, all else was taken", c.Refused, c.Kind)
+	if len(report.Remarks) > 0 {
+		text += fmt.Sprintf("; %s: %s", report.Remarks[0].Path, report.Remarks[0].Reason)
+	}
+	return text
+}
+
+func (o zabbixObjects) refresh(ctx context.Context) error {
+	_, err := o.cache.Refresh(ctx)
+	return err
+}
+
+// changed brings a change in force.
+func (o zabbixObjects) changed(ctx context.Context, err error) error {
+	if err != nil {
+		return apiError(err)
+	}
+	return o.refresh(ctx)
+}
+
+// DeleteHost implements zabbix.Objects.
+func (o zabbixObjects) DeleteHost(ctx context.Context, id model.HostID) error {
+	return o.changed(ctx, o.db.DeleteHost(ctx, id))
+}
+
+// SetHostEnabled implements zabbix.Objects.
+func (o zabbixObjects) SetHostEnabled(ctx context.Context, id model.HostID, enabled bool) error {
+	return o.changed(ctx, o.db.SetHostEnabled(ctx, id, enabled))
+}
+
+// LinkTemplate implements zabbix.Objects.
+func (o zabbixObjects) LinkTemplate(ctx context.Context, id model.HostID, template string) error {
+	return o.changed(ctx, o.db.LinkTemplate(ctx, id, template))
+}
+
+// UnlinkTemplate implements zabbix.Objects.
+func (o zabbixObjects) UnlinkTemplate(ctx context.Context, id model.HostID, template string) error {
+	return o.changed(ctx, o.db.UnlinkTemplate(ctx, id, template))
+}
