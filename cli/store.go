@@ -19,13 +19,13 @@ import (
 func storeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "store",
-		Short: "Look into the store, copy it, restore it: info, check, dump, repair, plan, bench, snapshot, verify, restore, backup, recompress, advise, migrate",
+		Short: "Look into the store, copy it, restore it: info, check, dump, repair, plan, bench, snapshot, verify, restore, backup, trial, recompress, advise, migrate",
 		Args:  noArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(storeInfoCommand(), storeCheckCommand(), storeDumpCommand(), storeRepairCommand(), storePlanCommand(), storeBenchCommand(),
 		storeSnapshotCommand(), storeVerifyCommand(), storeRestoreCommand(), storeBackupCommand(), storeBackupsCommand())
-	c.AddCommand(storeMigrateCommand(), storeRecompressCommand(), storeAdviseCommand(), storeHousekeepingCommand())
+	c.AddCommand(storeMigrateCommand(), storeRecompressCommand(), storeAdviseCommand(), storeHousekeepingCommand(), storeTrialCommand())
 	return c
 }
 

@@ -110,6 +110,8 @@ type Storage struct {
 	PageCacheBytes int64
 	Snapshots      Snapshots
 	Recompress     Recompress
+	// QueryLogBytes bounds the log of queries; 0 for none.
+	QueryLogBytes int64
 	// MinimumAge is how long values shall be kept in any case; there is a warning when the disk space does not reach for it. Zero for none.
 	MinimumAge time.Duration
 	// MinuteShare and HourShare are the parts of the disk space that summaries of minutes and hours may take, in percent; 0 for none of them.
@@ -205,7 +207,7 @@ func Default() *Config {
 		Data:    "./data",
 		HTTP:    HTTP{Listen: "127.0.0.1:8420"},
 		Trapper: Trapper{Listen: "127.0.0.1:10051"},
-		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}, Recompress: Recompress{Codec: RecompressOff, OlderThan: 24 * time.Hour, RateBytes: 20 << 20}},
+		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}, Recompress: Recompress{Codec: RecompressOff, OlderThan: 24 * time.Hour, RateBytes: 20 << 20}, QueryLogBytes: 1 << 20},
 		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, MongoPlans: 10 * time.Minute, TLS: AgentTLS{Connect: "unencrypted"}},
 		Collect: Collect{DeniedNetworks: "169.254.0.0/16,fe80::/10,fd00:ec2::254"},
 		set:     map[string]position{},

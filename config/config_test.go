@@ -34,6 +34,7 @@ storage:
     codec: zstd:3
     older_than: 2d
     rate: 5MiB
+  query_log: 2MiB
   minimum_age: 30d
   tiers:
     minute_share: 20%
@@ -65,7 +66,7 @@ func TestParse_full(t *testing.T) {
 		HTTP:             HTTP{Listen: "0.0.0.0:443", CertificateFile: "cert.pem", KeyFile: "/keys/key.pem", TokenFile: "token"},
 		Trapper:          Trapper{Listen: ":10051"},
 		Autoregistration: true,
-		Storage:          Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20, MinimumAge: 30 * 24 * time.Hour, MinuteShare: 20, Snapshots: Snapshots{Every: 24 * time.Hour, Keep: 3, AtQuota: AtQuotaRefuse}, Recompress: Recompress{Codec: "zstd:3", OlderThan: 48 * time.Hour, RateBytes: 5 << 20}},
+		Storage:          Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20, MinimumAge: 30 * 24 * time.Hour, MinuteShare: 20, Snapshots: Snapshots{Every: 24 * time.Hour, Keep: 3, AtQuota: AtQuotaRefuse}, Recompress: Recompress{Codec: "zstd:3", OlderThan: 48 * time.Hour, RateBytes: 5 << 20}, QueryLogBytes: 2 << 20},
 		Agent:            Agent{Server: "monitor.example:10051", Host: "${literal}", Interval: 500 * time.Millisecond, BufferBytes: 16 << 20, MongoPlans: 10 * time.Minute, TLS: AgentTLS{Connect: "psk", PSKIdentity: "one", PSKFile: "one.psk"}},
 		Collect:          Collect{AllowedNetworks: "10.0.0.0/8", SSLFolder: "certs", JavaGateway: "127.0.0.1:10052"},
 	}

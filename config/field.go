@@ -73,6 +73,7 @@ var fields = []field{
 	setting("storage.recompress.codec", parseText, func(c *Config) *string { return &c.Storage.Recompress.Codec }, checkCodec),
 	setting("storage.recompress.older_than", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.Recompress.OlderThan }, anything),
 	setting("storage.recompress.rate", ParseSize, func(c *Config) *int64 { return &c.Storage.Recompress.RateBytes }, atLeast(1<<20, true)),
+	setting("storage.query_log", ParseSize, func(c *Config) *int64 { return &c.Storage.QueryLogBytes }, atLeast(64<<10, true)),
 	setting("agent.server", parseText, func(c *Config) *string { return &c.Agent.Server }, checkAddress),
 	setting("agent.host", parseText, func(c *Config) *string { return &c.Agent.Host }, anything),
 	setting("agent.mongo.interface", parseText, func(c *Config) *string { return &c.Agent.MongoInterface }, anything),

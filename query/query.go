@@ -46,6 +46,8 @@ type Options struct {
 	Now func() time.Time
 	// Metrics gets the counters of reads; nil keeps none.
 	Metrics *metrics.Set
+	// Log, if not nil, is told of each read of values. It keeps no reference to the items and does not wait.
+	Log func(items []model.ItemID, r model.TimeRange, newest int)
 }
 
 // LimitError says which limit a read ran into. The caller can ask for less.
@@ -148,6 +150,9 @@ func (q *Querier) Read(ctx context.Context, items []model.ItemID, r model.TimeRa
 	}
 	if len(items) == 0 || r.From >= r.To {
 		return nil
+	}
+	if q.options.Log != nil {
+		q.options.Log(items, r, newest)
 	}
 	n := 0
 	err := q.reader.Read(ctx, storage.Query{Items: items, Range: r, Newest: newest, MaxBytes: q.options.MaxBytes}, func(c *model.Columns) error {

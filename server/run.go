@@ -67,6 +67,9 @@ func (s *Server) Run(ctx context.Context) error {
 		g.Go(func() error { return s.recompressor.run(running) })
 		g.Go(func() error { return s.headroom.run(running) })
 	}
+	if s.queryLog != nil {
+		g.Go(func() error { return s.queryLog.Run(running) })
+	}
 	if s.trends != nil {
 		g.Go(func() error { return s.trends.Run(running) })
 	}

@@ -32,6 +32,7 @@ import (
 	"tidemark/preproc"
 	"tidemark/preproc/script"
 	"tidemark/query"
+	"tidemark/query/querylog"
 	"tidemark/storage"
 	"tidemark/storage/dbengine"
 	"tidemark/trendcache"
@@ -80,6 +81,8 @@ type Options struct {
 	Snapshots SnapshotOptions
 	// Recompress is the policy for old values.
 	Recompress RecompressOptions
+	// QueryLogBytes bounds the log of queries, which says what was asked for and no values; 0 for none. The embedded engine only.
+	QueryLogBytes int64
 	// Version is shown on the page.
 	Version string
 	// Logger may be nil.
@@ -126,9 +129,11 @@ type Server struct {
 	seriesItems *seriesItems
 
 	querier *query.Querier
-	latest  *query.Latest
-	hub     *query.Hub
-	rates   *rates
+	// queryLog is nil for none.
+	queryLog *querylog.Log
+	latest   *query.Latest
+	hub      *query.Hub
+	rates    *rates
 
 	// snapshots is nil when values are in PostgreSQL.
 	snapshots    *snapshots
@@ -350,7 +355,12 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 
 // openQueries makes the read side.
 func (s *Server) openQueries(context.Context, vfs.FS) error {
-	s.querier = query.New(s.engine, s.catalog, query.Options{Metrics: s.metrics})
+	options := query.Options{Metrics: s.metrics}
+	if s.o.QueryLogBytes > 0 && s.o.DSN == "" {
+		s.queryLog = querylog.New(s.o.Data, s.o.QueryLogBytes, s.metrics, s.logger)
+		options.Log = s.queryLog.Put
+	}
+	s.querier = query.New(s.engine, s.catalog, options)
 	s.latest = query.NewLatest(s.querier)
 	s.hub = query.NewHub(s.metrics)
 	s.rates = &rates{}

@@ -41,7 +41,7 @@ func run(t *testing.T, dir string) *running {
 		}
 		return l
 	}
-	o := Options{Data: dir, HTTP: listen(), Trapper: listen(), Autoregistration: true, Version: "test"}
+	o := Options{Data: dir, HTTP: listen(), Trapper: listen(), Autoregistration: true, Version: "test", QueryLogBytes: 1 << 20}
 	s, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
