@@ -51,6 +51,7 @@ system: build
 	bash test/e2e/install.sh
 	bash test/mongo/install.sh
 	bash test/backup/install.sh
+	bash test/zabbix/install.sh
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 25m ./test/...
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) bash test/e2e/run.sh
 

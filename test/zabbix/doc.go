@@ -1,0 +1,2 @@
+// Package zabbix runs clients that were written for Zabbix's API against the whole binary. It holds tests only.
+package zabbix
