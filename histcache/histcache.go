@@ -1,6 +1,6 @@
 // Package histcache is the history cache: values that were collected and preprocessed but are not yet synced.
 //
-// It keeps batches in arrival order and is bounded in bytes. Put blocks while it is full, which is the pipeline's
+// It keeps batches in arrival order, but for values of items that flood it (lane.go), and is bounded in bytes. Put blocks while it is full, which is the pipeline's
 // back-pressure; Take gives a syncer several batches merged into one, so that the cost per batch is shared by many values.
 package histcache
 
@@ -40,11 +40,18 @@ type Cache struct {
 	limitBytes, takeValues int
 
 	mu      sync.Mutex
-	queue   []*model.Batch
-	used    int // bytes waiting or taken and not Done
-	values  int // values waiting
-	closed  bool
-	waiting *metrics.Counter
+	queue   []entry
+	bulk    []entry
+	tallies []tally // by slot; nil while the cache was never behind
+	moves   []int32 // scratch of split
+	// takenBatches and putBatches count the ordinary ones.
+	takenBatches, putBatches uint64
+	bulkUsed                 int // bytes waiting in the bulk lane
+	used                     int // bytes waiting or taken and not Done
+	values                   int // values waiting
+	capped                   bool
+	closed                   bool
+	waiting, bulked          *metrics.Counter
 	// changed is closed and replaced whenever room or values appear.
 	changed chan struct{}
 }
@@ -63,6 +70,14 @@ func New(o Options) *Cache {
 		set = metrics.NewSet()
 	}
 	c.waiting = set.NewCounter("tidemark_histcache_blocked_puts_total")
+	c.bulked = set.NewCounter("tidemark_histcache_bulk_values_total")
+	set.NewGauge("tidemark_histcache_bulk_bytes", func() float64 { c.mu.Lock(); defer c.mu.Unlock(); return float64(c.bulkUsed) })
+	set.NewGauge("tidemark_histcache_capped", func() float64 {
+		if c.Capped() {
+			return 1
+		}
+		return 0
+	})
 	set.NewGauge("tidemark_histcache_used_bytes", func() float64 { used, _ := c.Used(); return float64(used) })
 	set.NewGauge("tidemark_histcache_limit_bytes", func() float64 { return float64(c.limitBytes) })
 	set.NewGauge("tidemark_histcache_values", func() float64 { c.mu.Lock(); defer c.mu.Unlock(); return float64(c.values) })
@@ -72,20 +87,24 @@ func New(o Options) *Cache {
 // weight is what a batch counts for, so that empty batches with completions are bounded too.
 func weight(b *model.Batch) int { return b.SizeBytes() + 256 }
 
+// maxBulk is the part of the cache, 1/maxBulk, that the bulk lane may fill; who brings values for it waits beyond that.
+const maxBulk = 2
+
 // Put adds the batch and blocks while there is no room. After an error the batch still belongs to the caller.
 func (c *Cache) Put(ctx context.Context, b *model.Batch) error {
 	size := weight(b)
-	blocked := false
+	blocked, heavy := false, false
 	for {
 		c.mu.Lock()
 		if c.closed {
 			c.mu.Unlock()
 			return ErrClosed
 		}
-		if c.used == 0 || c.used+size <= c.limitBytes {
-			c.queue = append(c.queue, b)
-			c.used += size
-			c.values += b.Len()
+		// Looked through only when it could matter, and not again after it waited.
+		crowded := c.bulkUsed > 0 && c.bulkUsed+size > c.limitBytes/maxBulk
+		heavy = crowded && (heavy || c.hasBulk(b))
+		if c.used == 0 || c.used+size <= c.limitBytes && !heavy {
+			c.add(b)
 			c.signal()
 			c.mu.Unlock()
 			return nil
@@ -104,18 +123,42 @@ func (c *Cache) Put(ctx context.Context, b *model.Batch) error {
 	}
 }
 
+// add puts a batch into its lane, or its parts into both; c.mu is held.
+func (c *Cache) add(b *model.Batch) {
+	ordinary, bulk := b, (*model.Batch)(nil)
+	counted := c.behind()
+	if counted {
+		ordinary, bulk = c.split(b)
+	}
+	if ordinary != nil {
+		e := entry{batch: ordinary, weight: weight(ordinary), counted: counted}
+		c.queue = append(c.queue, e)
+		c.putBatches++
+		c.used += e.weight
+		c.values += ordinary.Len()
+	}
+	if bulk != nil {
+		e := entry{batch: bulk, weight: weight(bulk), counted: true, after: c.putBatches}
+		c.bulk = append(c.bulk, e)
+		c.used += e.weight
+		c.bulkUsed += e.weight
+		c.values += bulk.Len()
+		c.bulked.Add(bulk.Len())
+	}
+}
+
 // signal wakes everyone who waits; c.mu is held.
 func (c *Cache) signal() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// Take waits for values and returns the oldest batches, merged. The caller owns the batch and must call Done with the
+// Take waits for values and returns the oldest batches, merged, and some of the bulk lane. The caller owns the batch and must call Done with the
 // returned number of bytes when it is finished with it. After Close it returns what is left, then ErrClosed.
 func (c *Cache) Take(ctx context.Context) (*model.Batch, int, error) {
 	for {
 		c.mu.Lock()
-		if len(c.queue) > 0 {
+		if len(c.queue)+len(c.bulk) > 0 {
 			taken := c.cut()
 			c.mu.Unlock()
 			b, size := merge(taken)
@@ -132,27 +175,6 @@ func (c *Cache) Take(ctx context.Context) (*model.Batch, int, error) {
 			return nil, 0, ctx.Err()
 		}
 	}
-}
-
-// cut removes from the queue what one Take returns; c.mu is held.
-func (c *Cache) cut() []*model.Batch {
-	n, values, size := 0, 0, 0
-	for n < len(c.queue) {
-		b := c.queue[n]
-		if n > 0 && (values+b.Len() > c.takeValues || size+b.SizeBytes() > takeBytes) {
-			break
-		}
-		values += b.Len()
-		size += b.SizeBytes()
-		n++
-	}
-	taken := make([]*model.Batch, n)
-	copy(taken, c.queue)
-	rest := copy(c.queue, c.queue[n:])
-	clear(c.queue[rest:])
-	c.queue = c.queue[:rest]
-	c.values -= values
-	return taken
 }
 
 // merge joins batches into the first and frees the others. size is what they counted for in the cache.
@@ -180,6 +202,25 @@ func (c *Cache) Used() (usedBytes, limitBytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.used, c.limitBytes
+}
+
+// The fills at which collectors that can keep their values are asked to, and may send again; Zabbix's.
+const (
+	capPercent    = 80
+	resumePercent = 60
+)
+
+// Capped reports whether senders that keep what is refused should wait: from 80 % full until 60 %.
+func (c *Cache) Capped() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch percent := 100 * c.used / c.limitBytes; {
+	case percent >= capPercent:
+		c.capped = true
+	case percent < resumePercent:
+		c.capped = false
+	}
+	return c.capped
 }
 
 // Close refuses further batches; Take still returns what waits. A second call does nothing.

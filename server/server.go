@@ -330,7 +330,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 		return err
 	}
 	options := trapper.Options{
-		Access: s.agents.keys, TLS: s.agents.trapperTLS(),
+		Access: s.agents.keys, TLS: s.agents.trapperTLS(), Capped: s.histcache.Capped,
 		MaxConnections: connectionLimit(),
 		Sink:           s.preproc, Items: trapperItems{s.definitions}, Presence: s.presence, Marks: s.engine, Log: s.logger, Metrics: s.metrics,
 		Declarer: &declarer{

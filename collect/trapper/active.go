@@ -44,7 +44,7 @@ func (s *Server) activeChecks(ctx context.Context, c *conn, w *worker, r *zbx.Re
 	s.seen(host, now)
 	items, revision := s.o.Items.ActiveChecks(host.ID)
 	withSession := len(r.Session) != 0
-	a := zbx.ChecksAnswer{Form: zbx.FormOf(r.Version), Revision: revision, WithRevision: withSession}
+	a := zbx.ChecksAnswer{Form: zbx.FormOf(r.Version), Revision: revision, WithRevision: withSession, UploadDisabled: s.capped()}
 	if r.Tidemark != 0 && s.o.Declarer != nil {
 		a.Tidemark = extensionVersion
 	}

@@ -50,6 +50,11 @@ func (s *Server) greet(c *conn, w *worker, in *ingest, r *zbx.Request) bool {
 		w.answer = zbx.AppendFailed(w.answer, "invalid session token: expected 32 characters")
 		return false
 	}
+	if s.capped() {
+		s.refuse(c, paused, "an agent was asked to keep its values, because the history cache is nearly full", "host", clip(r.Host))
+		w.answer = zbx.AppendPaused(w.answer)
+		return false
+	}
 	in.token = r.Session
 	in.declares = r.Tidemark != 0 && s.o.Declarer != nil
 	if len(r.Host) == 0 {
@@ -76,6 +81,9 @@ func (s *Server) greet(c *conn, w *worker, in *ingest, r *zbx.Request) bool {
 	w.answer = zbx.AppendSuccess(w.answer, info)
 	return false
 }
+
+// capped reports whether agents should keep their values.
+func (s *Server) capped() bool { return s.o.Capped != nil && s.o.Capped() }
 
 // declare makes the items known that our own agent declares.
 func (in *ingest) declare(ctx context.Context, text []byte) error {

@@ -39,6 +39,7 @@ const (
 	redeclare      = "redeclare"
 	answerFailed   = "answer_not_delivered"
 	kindNotAllowed = "connection_kind"
+	paused         = "paused"
 	// handshakeFailed is for TLS handshakes, also with an unknown identity or a wrong key.
 	handshakeFailed = "tls_handshake"
 )
@@ -50,7 +51,7 @@ var (
 	}
 	requestReasons = []string{
 		tlsUnsupported, timedOut, evicted, noMemory, badSyntax, badForm, unknownRequest, unknownAgent, badSession, notStored, redeclare,
-		answerFailed, kindNotAllowed, handshakeFailed, "magic", "flags", "too_large", "truncated", "zlib",
+		answerFailed, kindNotAllowed, paused, handshakeFailed, "magic", "flags", "too_large", "truncated", "zlib",
 	}
 	requestNames = []string{"sender data", "agent data", "active checks", "active check heartbeat", "text", "other"}
 )

@@ -63,6 +63,9 @@ type Options struct {
 	// WriteTimeout is how long the answer may take; zero is 10 s.
 	WriteTimeout time.Duration
 
+	// Capped, if not nil, says that agents should keep their values for now; senders cannot, and wait.
+	Capped func() bool
+
 	// Now is the clock, Unix nanoseconds; nil is the system's.
 	Now func() int64
 	// Log gets rate-limited lines about refused peers; nil discards them.

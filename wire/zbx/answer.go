@@ -34,6 +34,15 @@ func AppendSuccess(dst []byte, info string) []byte { return appendResponse(dst, 
 // AppendFailed appends an answer of failure with its reason.
 func AppendFailed(dst []byte, info string) []byte { return appendResponse(dst, "failed", info) }
 
+// AppendPaused appends the answer that asks an agent to keep its values for now; nothing of the request was taken.
+func AppendPaused(dst []byte) []byte {
+	dst = appendResponse(dst, "failed", "data collection is paused: the history cache is nearly full")
+	return append(dst[:len(dst)-1], uploadDisabled+"}"...)
+}
+
+// uploadDisabled is the member that asks agents from 7.0 to keep their values until an answer comes without it.
+const uploadDisabled = `,"upload":"disabled"`
+
 // AppendRedeclare appends the answer that asks our own agent to send the request again with a declaration of every key
 // in it. Nothing of the request was taken.
 func AppendRedeclare(dst []byte, info string) []byte {
@@ -118,6 +127,8 @@ type ChecksAnswer struct {
 	WithRevision bool
 	// Tidemark is the version of our extension, sent when not zero.
 	Tidemark uint64
+	// UploadDisabled asks agents from 7.0 to keep their values until they get an answer without it.
+	UploadDisabled bool
 
 	added bool
 }
@@ -138,6 +149,9 @@ func (a *ChecksAnswer) Unchanged(dst []byte) []byte { return append(a.head(dst),
 
 func (a *ChecksAnswer) head(dst []byte) []byte {
 	dst = append(dst, `{"response":"success"`...)
+	if a.UploadDisabled {
+		dst = append(dst, uploadDisabled...)
+	}
 	return appendNumber(dst, "tidemark", a.Tidemark)
 }
 
