@@ -10,6 +10,7 @@ import (
 	"tidemark/sniff/flow"
 	"tidemark/sniff/reqstat"
 	"tidemark/sniff/shape"
+	"tidemark/wire/sketch"
 )
 
 // Item is an item of the agent's host that a sniffer's statistics fill.
@@ -38,14 +39,16 @@ type ItemValue struct {
 // sketches of latencies, which add up as well. What nobody asked for costs nothing.
 //
 //	mongo.shape[INSTANCE,FINGERPRINT,requests|errors|time|latency|p50|p95|p99|bytes.in|bytes.out|docs]
+//	mongo.shape[INSTANCE,FINGERPRINT,errors.CODE]
 //	mongo.instance[INSTANCE,requests|errors|time|latency|p95|bytes.in|bytes.out|docs|monitoring|cluster|waiting]
-//	mongo.client[INSTANCE,APPLICATION,ADDRESS,requests|errors|time|bytes.in|bytes.out]
+//	mongo.client[INSTANCE,APPLICATION,ADDRESS,requests|errors|time|latency|bytes.in|bytes.out]
 //	mongo.sniff[connections|dropped|gaps|duplicates|encrypted|unmatched|unread|shapes]
 type Items struct {
 	interval time.Duration
 	shapes   map[itemKey]*[shapeItems]Item
 	servers  map[flow.Endpoint]*[serverItems]Item
 	clients  map[clientKey]*[clientItems]Item
+	codes    map[codeKey]*Item
 	own      [ownItems]Item
 	buffer   []byte
 	// instance and sampled are set for what a server tells of itself: its name, and where it tells it.
@@ -65,8 +68,12 @@ type clientKey struct {
 	client reqstat.Client
 }
 
-// maxClientItems bounds the clients that have items of their own.
-const maxClientItems = 200
+const (
+	// maxClientItems bounds the clients that have items of their own.
+	maxClientItems = 200
+	// maxCodeItems bounds the error numbers of shapes that have items of their own.
+	maxCodeItems = 2000
+)
 
 // quantity is one of the items of a thing.
 type quantity struct {
@@ -87,7 +94,7 @@ var (
 	docsQuantity    = quantity{"docs", "documents", "", model.Uint}
 
 	shapeMeasures  = [...]quantity{requestQuantity, errorQuantity, timeQuantity, latencyQuantity, p50Quantity, p95Quantity, p99Quantity, inQuantity, outQuantity, docsQuantity}
-	clientMeasures = [...]quantity{requestQuantity, errorQuantity, timeQuantity, inQuantity, outQuantity}
+	clientMeasures = [...]quantity{requestQuantity, errorQuantity, timeQuantity, inQuantity, outQuantity, latencyQuantity}
 	serverMeasures = [...]quantity{
 		requestQuantity, errorQuantity, timeQuantity, latencyQuantity, p95Quantity, inQuantity, outQuantity, docsQuantity,
 		{"monitoring", "hello and heartbeats", "", model.Uint},
@@ -121,7 +128,7 @@ const (
 
 // NewItems returns a converter for intervals of the given length.
 func NewItems(interval time.Duration) *Items {
-	n := &Items{interval: interval, shapes: map[itemKey]*[shapeItems]Item{}, servers: map[flow.Endpoint]*[serverItems]Item{}, clients: map[clientKey]*[clientItems]Item{}}
+	n := &Items{interval: interval, shapes: map[itemKey]*[shapeItems]Item{}, servers: map[flow.Endpoint]*[serverItems]Item{}, clients: map[clientKey]*[clientItems]Item{}, codes: map[codeKey]*Item{}}
 	for i, m := range ownMeasures {
 		n.own[i] = n.item("mongo.sniff["+m.name+"]", "MongoDB sniffer: "+m.title, m, nil)
 	}
@@ -195,7 +202,9 @@ func (n *Items) drain(t *reqstat.Table, to int64, put func(ItemValue)) {
 			}
 		}
 		n.server(i, to, put)
-		i.Clients(func(c reqstat.Client, st *reqstat.Statistics) { n.client(i, c, st, to, put) })
+		i.Clients(func(c reqstat.Client, st *reqstat.Statistics, latency *sketch.Sketch) {
+			n.client(i, c, st, latency, func(v ItemValue) { v.At = to; put(v) })
+		})
 	})
 }
 
@@ -204,6 +213,11 @@ func (n *Items) forget() {
 	for k := range n.shapes {
 		if k.shape.Forgotten() {
 			delete(n.shapes, k)
+		}
+	}
+	for k := range n.codes {
+		if k.shape.Forgotten() {
+			delete(n.codes, k)
 		}
 	}
 }
@@ -231,6 +245,11 @@ func (n *Items) shape(i *reqstat.Instance, st *reqstat.ShapeStatistics, at int64
 			continue
 		}
 		put(v)
+	}
+	for _, c := range st.Codes {
+		if item := n.code(key, &items[0], c.Code); item != nil {
+			put(ItemValue{Item: item, At: at, Bits: c.Count})
+		}
 	}
 }
 
@@ -318,7 +337,7 @@ func (n *Items) server(i *reqstat.Instance, at int64, put func(ItemValue)) {
 	}
 }
 
-func (n *Items) client(i *reqstat.Instance, c reqstat.Client, st *reqstat.Statistics, at int64, put func(ItemValue)) {
+func (n *Items) client(i *reqstat.Instance, c reqstat.Client, st *reqstat.Statistics, latency *sketch.Sketch, put func(ItemValue)) {
 	if st.Requests == 0 && st.Replies == 0 {
 		return
 	}
@@ -338,10 +357,17 @@ func (n *Items) client(i *reqstat.Instance, c reqstat.Client, st *reqstat.Statis
 		n.clients[key] = items
 	}
 	for k, m := range clientMeasures {
-		v := ItemValue{Item: &items[k], At: at}
-		if m.kind == model.Float {
+		v := ItemValue{Item: &items[k]}
+		switch m.kind {
+		case model.Float:
 			v.Bits = math.Float64bits(float64(st.TimeNanos) / 1e9)
-		} else {
+		case model.Binary:
+			if latency == nil || latency.Count == 0 {
+				continue
+			}
+			n.buffer = latency.Append(n.buffer[:0])
+			v.Bytes = n.buffer
+		default:
 			v.Bits = amountOf(m.name, st)
 		}
 		put(v)

@@ -30,7 +30,7 @@ func TestItems(t *testing.T) {
 	items := NewItems(10 * time.Second)
 	sums := map[string]float64{}
 	keys := map[string]*Item{}
-	var latency sketch.Sketch
+	var latency, clients sketch.Sketch
 	err = s.Run(context.Background(), &memory{frames: w.frames}, RunOptions{Interval: 10 * time.Second, Tick: func(_, to int64) {
 		items.Take(s, to, func(v ItemValue) {
 			if was := keys[v.Item.Key]; was != nil && was != v.Item {
@@ -44,6 +44,9 @@ func TestItems(t *testing.T) {
 				}
 				if strings.HasPrefix(v.Item.Key, "mongo.shape") {
 					latency.Merge(&one)
+				}
+				if strings.HasPrefix(v.Item.Key, "mongo.client") {
+					clients.Merge(&one)
 				}
 				return
 			}
@@ -64,16 +67,22 @@ func TestItems(t *testing.T) {
 	}
 	for key, want := range map[string]float64{
 		"mongo.shape requests]": 80, "mongo.shape errors]": 40, "mongo.instance requests]": 80, "mongo.instance errors]": 40, "mongo.client requests]": 80,
-		"mongo.instance monitoring]": 1, "mongo.client errors]": 40,
+		"mongo.instance monitoring]": 1, "mongo.client errors]": 40, "mongo.shape errors.2]": 40,
 	} {
 		if total[key] != want {
 			t.Errorf("%s adds up to %v, want %v", key, total[key], want)
 		}
 	}
+	if clients.Count != 80 || clients.Sum != latency.Sum {
+		t.Errorf("clients have %d latencies, %d ns, want %d and %d ns", clients.Count, clients.Sum, latency.Count, latency.Sum)
+	}
 	if latency.Count != 80 || math.Abs(total["mongo.shape time]"]-total["mongo.instance time]"]) > 1e-9 {
 		t.Errorf("%d latencies, time %v of shapes and %v of the instance", latency.Count, total["mongo.shape time]"], total["mongo.instance time]"])
 	}
 	for key, item := range keys {
+		if strings.HasSuffix(key, ",errors.2]") && (item.Labels.Get("code") != "2" || item.Labels.Get("collection") != "orders" || item.Labels.Get("db") == "") {
+			t.Errorf("%s: labels %v", key, item.Labels)
+		}
 		if strings.HasPrefix(key, "mongo.shape[") && (item.Labels.Get("shape") != "find {a: ?}" || !strings.Contains(key, ","+item.Labels.Get("fingerprint")+",") || !strings.HasPrefix(item.Name, item.Labels.Get("namespace")+" find")) {
 			t.Errorf("%s: labels %v", key, item.Labels)
 		}

@@ -122,12 +122,26 @@ func TestMongo_capture(t *testing.T) {
 				if p95 := st.Latency.Quantile(0.95) / 1e9; st.Latency.Count > 0 && (row.Sums.P95 == nil || *row.Sums.P95 != p95) {
 					t.Errorf("%s: %s: p95 %v, want %v", file, s.Text, row.Sums.P95, p95)
 				}
+				codes := uint64(0)
+				for _, c := range answer[MongoProfile](t, f, "/api/mongo/requests/"+row.ID+"?"+id+span).Codes {
+					codes += c.Count
+				}
+				if codes != st.Errors {
+					t.Errorf("%s: %s: %d errors have a number, want %d", file, s.Text, codes, st.Errors)
+				}
 				if row.Shape != s.Text || row.DB != s.Database || row.Collection != s.Collection || row.Command != s.Command {
 					t.Errorf("%s: names %+v", file, row.MongoNames)
 				}
 			}
 			if !found {
 				t.Errorf("%s: %s %s is missing", file, s.Namespace(), s.Text)
+			}
+		}
+		for _, group := range []string{"application", "client"} {
+			for _, row := range answer[MongoRanking](t, f, "/api/mongo/requests?"+id+span+"&group_by="+group).Rows {
+				if row.Sums.Requests > row.Sums.Errors && row.Sums.Seconds > 0 && row.Sums.P95 == nil {
+					t.Errorf("%s: %s %q has no percentiles", file, group, row.ID)
+				}
 			}
 		}
 		profile := answer[MongoProfile](t, f, "/api/mongo/requests/all?"+id+span)

@@ -133,6 +133,8 @@ type MongoProfile struct {
 	Heat     MongoHeat `json:"heat"`
 	// Plan is how the server answers the shape, null where it was not asked.
 	Plan *MongoPlan `json:"plan"`
+	// Codes are the errors of the shape by number, what came most first.
+	Codes []MongoErrorCode `json:"codes"`
 }
 
 // MongoHeat is a heat map. Bounds are the lower ends of its rows in seconds and the upper end of the last; a cell is column, row, requests.
@@ -195,7 +197,7 @@ func (a *API) formatProfile(i *requests.Instance, p *requests.Profile) MongoProf
 	out := MongoProfile{
 		Instance: a.formatInstance(i), MongoNames: formatNames(&p.Names, false),
 		MongoRange: MongoRange{From: floorMillis(p.Range.From), To: floorMillis(p.Range.To), WatchedMS: p.Watched.Milliseconds(), Total: formatSums(&p.Sums, p.Watched)},
-		StepMS:     p.Step.Milliseconds(), At: make([]int64, n), Plan: formatPlan(p.Plan),
+		StepMS:     p.Step.Milliseconds(), At: make([]int64, n), Plan: formatPlan(p.Plan), Codes: formatCodes(p.Codes),
 		Heat: MongoHeat{Bounds: append(Numbers{}, p.Heat.Bounds...), Cells: make([][3]uint64, 0, len(p.Heat.Cells))},
 	}
 	columns := []*Numbers{&out.Load, &out.Rate, &out.Errors, &out.BytesIn, &out.BytesOut, &out.Docs, &out.P50, &out.P95, &out.P99, &out.Max}

@@ -31,6 +31,8 @@ type Profile struct {
 	Heat    Heat
 	// Plan is how the server answers the shape; nil where it was not asked.
 	Plan *Plan
+	// Codes are the errors by number, what came most first; none for the whole instance.
+	Codes []ErrorCode
 }
 
 // Column is one step of a profile. Its Latency is nil; percentiles are in Quantiles.
@@ -114,6 +116,11 @@ func (r *Reader) Profile(ctx context.Context, i *Instance, id string, over model
 		return nil, err
 	}
 	p.Watched = min(p.Watched, time.Duration(over.To-over.From))
+	if id != WholeID && p.Errors > 0 {
+		if p.Codes, err = r.codes(ctx, i, id, over); err != nil {
+			return nil, err
+		}
+	}
 	if p.Plan, err = r.plan(ctx, t.plan, over); err != nil {
 		return nil, err
 	}

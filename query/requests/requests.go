@@ -68,7 +68,7 @@ const (
 // Groups are all of them.
 var Groups = []Group{ByShape, ByCollection, ByCommand, ByApplication, ByClient}
 
-// ofClients reports whether the rows come from the statistics of clients, which have no latencies.
+// ofClients reports whether the rows come from the statistics of clients.
 func (g Group) ofClients() bool { return g == ByApplication || g == ByClient }
 
 // Sums are the totals of one thing over a range. The numbers are exact.
@@ -283,9 +283,9 @@ func (r *Reader) things(i *Instance, g Group, more ...*labels.Matcher) []thing {
 			n = len(found)
 			at[prefix] = n
 			t := thing{names: namesOf(r.catalog.OwnLabels(id))}
+			t.items[latencyMeasure] = r.sketchItem(i.HostID, prefix)
 			if !g.ofClients() {
 				t.names.ID = fingerprintOf(prefix)
-				t.items[latencyMeasure] = r.sketchItem(i.HostID, prefix)
 				if e, ok := r.catalog.ByKey(i.HostID, planKey(prefix)); ok {
 					t.plan = e.ID
 				}

@@ -4,6 +4,7 @@ import (
 	"tidemark/sniff/flow"
 	"tidemark/sniff/pair"
 	"tidemark/sniff/shape"
+	"tidemark/wire/sketch"
 )
 
 // of returns the statistics of a shape.
@@ -66,6 +67,10 @@ func (i *Instance) client(r *pair.Request) *entry {
 	e, _ := r.Tag.Value.(*entry)
 	if e == nil || e.dead || e.instance != i {
 		e = lookup(i, i.clients, Client{r.Application, flow.Endpoint{Address: r.Client.Address}}, Client{Application: OtherName}, maxClients)
+		if e.latency == nil && i.sketched < maxClientLatencies {
+			e.latency = new(sketch.Sketch)
+			i.sketched++
+		}
 		r.Tag.Value = e
 	}
 	return e
@@ -135,11 +140,15 @@ func (t *Table) Reply(r *pair.Request, reply *pair.Reply) {
 		i.Waiting.reply(reply, uint64(reply.LatencyNanos))
 	}
 	i.command(r).reply(reply, latency)
-	i.client(r).reply(reply, latency)
+	client := i.client(r)
+	client.reply(reply, latency)
 	i.Total.reply(reply, latency)
 	timed := !r.Waits && !reply.Further
 	if timed {
 		i.Latency.Add(reply.LatencyNanos)
+		if client.latency != nil {
+			client.latency.Add(reply.LatencyNanos)
+		}
 	}
 	total := count(r.Statements)
 	for _, s := range r.Statements {

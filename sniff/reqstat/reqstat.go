@@ -40,6 +40,8 @@ type Statistics struct {
 // entry is the statistics of a command or a client. It stays in place while it is in use, so that connections and shapes may point to it.
 type entry struct {
 	Statistics
+	// latency is the distribution of a client's latencies; nil for commands, and for clients beyond maxClientLatencies.
+	latency  *sketch.Sketch
 	instance *Instance
 	// idle counts the drains since something was counted; a dead entry is in no table any more.
 	idle int
@@ -99,12 +101,16 @@ type Instance struct {
 	touched  []*ShapeStatistics
 	other    *shape.Shape
 	drains   uint64
+	// sketched is how many clients have latencies.
+	sketched int
 }
 
 const (
 	maxInstances = 256
 	maxCommands  = 10_000
 	maxClients   = 5_000
+	// maxClientLatencies bounds the clients of an instance whose latencies are kept, the first that come.
+	maxClientLatencies = 200
 	// maxIdle is after how many drains without a request a command or client is forgotten.
 	maxIdle = 600
 	// loadKept is the part of a shape's load that a drain keeps: after a hundred seconds a third is left.
@@ -153,10 +159,10 @@ func (i *Instance) Commands(fn func(Command, *Statistics)) {
 	}
 }
 
-// Clients calls fn for every client that was met.
-func (i *Instance) Clients(fn func(Client, *Statistics)) {
+// Clients calls fn for every client that was met, with its latencies, nil where they are not kept.
+func (i *Instance) Clients(fn func(Client, *Statistics, *sketch.Sketch)) {
 	for k, e := range i.clients {
-		fn(k, &e.Statistics)
+		fn(k, &e.Statistics, e.latency)
 	}
 }
 
@@ -187,10 +193,16 @@ func drainEntries[K comparable](m map[K]*entry) {
 	for k, e := range m {
 		if e.Statistics != (Statistics{}) {
 			e.Statistics, e.idle = Statistics{}, 0
+			if e.latency != nil {
+				e.latency.Reset()
+			}
 			continue
 		}
 		if e.idle++; e.idle > maxIdle {
 			e.dead = true
+			if e.latency != nil {
+				e.instance.sketched--
+			}
 			delete(m, k)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"tidemark/sniff/pair"
 	"tidemark/sniff/shape"
 	"tidemark/wire/mongo"
+	"tidemark/wire/sketch"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -115,11 +116,16 @@ func TestTable_bounds(t *testing.T) {
 	if len(table.Instances()) != maxInstances || table.Overflow == 0 {
 		t.Errorf("%d servers, %d requests without one", len(table.Instances()), table.Overflow)
 	}
+	sketched := 0
 	clients := func() (n int, other uint64) {
+		sketched = 0
 		table.Drain(func(i *Instance) {
 			if i.Server.Port == 1 {
-				i.Clients(func(c Client, st *Statistics) {
+				i.Clients(func(c Client, st *Statistics, latency *sketch.Sketch) {
 					n++
+					if latency != nil {
+						sketched++
+					}
 					if c.Application == OtherName {
 						other = st.Requests
 					}
@@ -131,12 +137,32 @@ func TestTable_bounds(t *testing.T) {
 	if n, other := clients(); n != maxClients+1 || other < 100 {
 		t.Errorf("%d clients, %d requests of others", n, other)
 	}
+	if sketched != maxClientLatencies {
+		t.Errorf("%d clients have latencies", sketched)
+	}
 	for range maxIdle + 1 {
 		table.Drain(func(*Instance) {})
 	}
 	if n, _ := clients(); n != 0 {
 		t.Errorf("%d idle clients are kept", n)
 	}
+	r := request(s[0], 1)
+	table.Request(r)
+	table.Reply(r, &pair.Reply{LatencyNanos: 3e6})
+	table.Drain(func(i *Instance) {
+		i.Clients(func(_ Client, _ *Statistics, latency *sketch.Sketch) {
+			if latency == nil || latency.Count != 1 || latency.Max != 3e6 {
+				t.Errorf("a client in the room of forgotten ones has latencies %v", latency)
+			}
+		})
+	})
+	table.Drain(func(i *Instance) {
+		i.Clients(func(_ Client, _ *Statistics, latency *sketch.Sketch) {
+			if latency.Count != 0 {
+				t.Error("a client's latencies are not empty after a drain")
+			}
+		})
+	})
 }
 
 // Time and bytes of a bulk are shared by the number of statements.

@@ -173,7 +173,7 @@ export function requests(hosts, oldest, started) {
     return {
       instance: bare(instance), ...(id === 'all' ? { id } : publicNames(some[0])), from, to, watched_ms: to - from, total: sum(instance, some, from, to).sums,
       step_ms: step, at, ...columns, heat: { bounds, cells: found.map(([column, row, count]) => [column, row - low, count]) },
-      plan: id === 'all' ? null : planOf(to),
+      plan: id === 'all' ? null : planOf(to), codes: [],
     };
   }
 

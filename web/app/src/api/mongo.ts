@@ -100,6 +100,8 @@ export interface Profile extends Names, Totals {
   /** bounds are the lower ends of the rows in seconds and the upper end of the last; a cell is column, row, requests. */
   heat: { bounds: number[]; cells: [number, number, number][] };
   plan: Plan | null;
+  /** The errors by number, what came most first. */
+  codes: { code: string; name?: string; count: number }[];
 }
 
 export type Verdict = 'new' | 'slower' | 'more' | 'same' | 'less' | 'faster' | 'gone';

@@ -12,6 +12,9 @@ import { errorText, latencyText, loadText, namespaceOf } from './text.tsx';
 
 const POINTS = 120;
 const HEIGHT = 120;
+const SHOWN_CODES = 8;
+
+const codeText = ({ code, name, count }: Profile['codes'][number]): string => `${code === 'other' ? 'others' : code}${name === undefined ? '' : ` ${name}`}: ${count.toLocaleString('en-US')}`;
 
 export function ShapeDetail({ instance, id, span }: { instance: string; id: string; span: Span }) {
   const loaded = useLoad((signal) => getProfile(instance, id, span, POINTS, signal), [instance, id, span.from, span.to]);
@@ -34,6 +37,7 @@ function Detail({ profile }: { profile: Profile }) {
         <Fact name="Load" value={loadText(total.load)} />
         <Fact name="Requests" value={total.requests.toLocaleString('en-US')} />
         <Fact name="Errors" value={total.errors === 0 ? 'none' : `${total.errors.toLocaleString('en-US')} (${errorText(total)})`} />
+        {profile.codes.length > 0 && <Fact name="Errors by code" value={profile.codes.slice(0, SHOWN_CODES).map(codeText).join(', ')} />}
         <Fact name="p50, p95, p99" value={`${latencyText(total.p50)}, ${latencyText(total.p95)}, ${latencyText(total.p99)}`} />
         <Fact name="Longest" value={latencyText(total.max)} />
         <Fact name="Documents each" value={each(total.docs)} />
