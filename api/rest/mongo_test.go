@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,6 +154,9 @@ func TestMongo_capture(t *testing.T) {
 			t.Errorf("%s: profile: %s; %d requests in cells, want %d", file, d, cells, want.Latency.Count)
 		}
 		first := ranking.Rows[0]
+		if found := answer[SearchAnswer](t, f, "/api/search?limit=50&q="+url.QueryEscape(first.ID)); len(found.Results) == 0 || found.Results[0].Kind != "request" || !strings.Contains(found.Results[0].URL, "shape="+first.ID) {
+			t.Errorf("%s: a search for %s finds %+v", file, first.ID, found.Results)
+		}
 		one := answer[MongoProfile](t, f, "/api/mongo/requests/"+first.ID+"?"+id+span+"&points=20")
 		if one.Shape != first.Shape || one.Total.Requests != first.Sums.Requests || len(one.At) > 20 || len(one.At) != len(one.Rate) {
 			t.Errorf("%s: profile of %s: %+v", file, first.ID, one)

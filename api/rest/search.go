@@ -22,6 +22,7 @@ var pages = []page{
 	{"/problems", "Problems", "What is wrong, and what was"},
 	{"/hosts", "Hosts", "All hosts"},
 	{"/hosts/values", "Latest values", "The last value of every item"},
+	{"/requests", "Requests", "Which requests load MongoDB"},
 	{"/explore", "Explore", "Ask with PromQL"},
 	{"/server", "Server", "How this server is doing"},
 }
@@ -40,7 +41,7 @@ func (a *API) search(r *http.Request) (any, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	kinds := [][]SearchResult{searchPages(text), a.searchHosts(text, limit), a.searchTriggers(text, limit), a.searchItems(text, limit)}
+	kinds := [][]SearchResult{searchPages(text), a.searchHosts(text, limit), a.searchTriggers(text, limit), a.searchShapes(text, limit), a.searchItems(text, limit)}
 	answer := SearchAnswer{Results: []SearchResult{}}
 	// Every kind gets an equal part first, so that a thousand items do not hide the one host.
 	part := max(limit/len(kinds), 1)
@@ -54,7 +55,7 @@ func (a *API) search(r *http.Request) (any, error) {
 	if len(answer.Results) > limit {
 		answer.Results = answer.Results[:limit]
 	}
-	order := map[string]int{"host": 0, "item": 1, "trigger": 2, "page": 3}
+	order := map[string]int{"host": 0, "request": 1, "item": 2, "trigger": 3, "page": 4}
 	slices.SortStableFunc(answer.Results, func(x, y SearchResult) int { return order[x.Kind] - order[y.Kind] })
 	return answer, nil
 }

@@ -124,7 +124,7 @@ export interface ChartAnswer {
 }
 
 export interface SearchResult {
-  kind: 'host' | 'item' | 'trigger' | 'page';
+  kind: 'host' | 'request' | 'item' | 'trigger' | 'page';
   id: string;
   title: string;
   subtitle: string;

@@ -59,7 +59,7 @@ function SearchBox() {
     <dialog class="search floating" ref={dialog} aria-label="Search" onClose={close} onClick={(event) => event.target === dialog.current && close()}>
       <div class="search-line">
         <Icon name="search" />
-        <input autofocus value={text} placeholder="Search hosts, items, triggers" aria-label="Search" role="combobox" aria-expanded="true" aria-controls="results" aria-activedescendant={`result-${at}`} autocomplete="off" spellcheck={false} onInput={(event) => (setText(event.currentTarget.value), setChosen(0))} onKeyDown={onKeyDown} />
+        <input autofocus value={text} placeholder="Search hosts, items, triggers, requests" aria-label="Search" role="combobox" aria-expanded="true" aria-controls="results" aria-activedescendant={`result-${at}`} autocomplete="off" spellcheck={false} onInput={(event) => (setText(event.currentTarget.value), setChosen(0))} onKeyDown={onKeyDown} />
         <kbd>Esc</kbd>
       </div>
       <ul id="results" role="listbox" aria-label="Results" class={found.loading ? 'dimmed' : ''}>
