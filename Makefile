@@ -48,6 +48,7 @@ unit: page
 system: build
 	bash test/compat/install.sh
 	bash test/collect/install.sh
+	bash test/metrics/install.sh
 	bash test/e2e/install.sh
 	bash test/mongo/install.sh
 	bash test/backup/install.sh

@@ -168,6 +168,7 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 		Recompress: recompressPolicy(c), QueryLogBytes: c.Storage.QueryLogBytes,
 		ScriptWorker: scriptWorker(), DSN: c.Storage.DSN, Mode: storeMode(c), OverrideHistory: c.Storage.OverrideHistory, OverrideTrends: c.Storage.OverrideTrends, Certificates: certificates,
 		Collect: collect,
+		Scrape:  c.Scrape.Jobs,
 	}, nil
 }
 

@@ -38,6 +38,7 @@ type Config struct {
 	Storage          Storage
 	Agent            Agent
 	Collect          Collect
+	Scrape           Scrape
 
 	// set has the keys that were in the file.
 	set map[string]position

@@ -126,6 +126,10 @@ func (p *parser) section(prefix string, n *yaml.Node) {
 }
 
 func (p *parser) key(prefix, full string, key, value *yaml.Node) {
+	if full == "scrape" {
+		p.scrape(value)
+		return
+	}
 	for i := range fields {
 		f := &fields[i]
 		if f.key == full {

@@ -56,6 +56,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.traps != nil {
 		g.Go(func() error { return s.traps.Run(running) })
 	}
+	g.Go(func() error { return s.scraper.Run(running) })
 	g.Go(func() error { return s.discovery.Run(running) })
 	g.Go(func() error { return s.watchNoData(running) })
 	g.Go(func() error { return s.evaluator.Run(running) })

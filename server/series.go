@@ -10,8 +10,10 @@ import (
 	"tidemark/api"
 	"tidemark/catalog"
 	"tidemark/collect/remotewrite"
+	"tidemark/collect/scrape"
 	"tidemark/collect/series"
 	"tidemark/confdb"
+	"tidemark/internal/guard"
 	"tidemark/model"
 	"tidemark/storage"
 )
@@ -149,11 +151,16 @@ func (s *seriesItems) Each(fn func(key string, id model.ItemID)) {
 }
 
 // openSeries makes the ways in for samples of Prometheus and OpenTelemetry.
-func (s *Server) openSeries() {
+func (s *Server) openSeries() error {
 	s.seriesItems = &seriesItems{definitions: s.definitions, engine: s.engine, classes: s.classes, db: s.db, logger: s.logger}
 	s.series = series.New(series.Options{Items: s.seriesItems, Sink: s.preproc, Metrics: s.metrics})
 	s.metrics.NewGauge("tidemark_series_hosts", func() float64 { return float64(len(s.seriesItems.metricHosts())) })
 	s.metrics.NewGauge("tidemark_series_hosts_limit", func() float64 { return maxMetricHosts })
+	var err error
+	// The administrator's file says what is scraped, so this server's own metrics may be.
+	rules := guard.New(guard.Options{Allowed: s.o.Collect.Allowed, Denied: s.o.Collect.Denied})
+	s.scraper, err = scrape.New(scrape.Options{Jobs: s.o.Scrape, Table: s.series, Rules: rules, Agent: "Tidemark " + s.o.Version, Logger: s.logger, Metrics: s.metrics})
+	return err
 }
 
 // expireSeries forgets series whose items are gone, and hosts of targets that have none left.
@@ -180,9 +187,19 @@ func (s *Server) expireSeries(ctx context.Context) error {
 	})
 }
 
+// scrapeTargets is the answer about scrapes.
+type scrapeTargets struct {
+	Jobs []scrape.Status `json:"jobs"`
+}
+
 // seriesRoutes are those that take samples. Whoever may change hosts and items may send them, because new series make both.
 func (s *Server) seriesRoutes() []api.Route {
 	return []api.Route{
+		{
+			Method: http.MethodGet, Pattern: "/api/scrape/targets", Permission: api.View,
+			Handler: api.JSON(func(*http.Request) (any, error) { return scrapeTargets{s.scraper.Status()}, nil }),
+			Doc:     &api.Doc{Summary: "Jobs of scrapes, their targets and how the last scrape of each went.", Answer: scrapeTargets{}},
+		},
 		{
 			Method: http.MethodPost, Pattern: "/api/v1/write", Permission: api.Edit, Unaudited: true, MaxBodyBytes: remotewrite.MaxBodyBytes,
 			Handler: remotewrite.New(remotewrite.Options{Table: s.series, Logger: s.logger, Metrics: s.metrics}),

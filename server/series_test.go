@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,7 +80,7 @@ func write(t *testing.T, to, contentType string, message []byte) (int, string, h
 	return a.StatusCode, string(text), a.Header
 }
 
-// instant answers an instant query as "{labels} value" lines.
+// instant answers an instant query as "{labels} value" lines, sorted.
 func instant(t *testing.T, at, query string, when time.Time) []string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/api/v1/query?query="+url.QueryEscape(query)+"&time="+fmt.Sprintf("%.3f", float64(when.UnixMilli())/1000), http.NoBody)
@@ -111,6 +112,7 @@ func instant(t *testing.T, at, query string, when time.Time) []string {
 		}
 		out = append(out, fmt.Sprintf("%s %v", labels, r.Value[1]))
 	}
+	slices.Sort(out)
 	return out
 }
 

@@ -19,10 +19,12 @@ import (
 	"tidemark/access"
 	"tidemark/alert"
 	"tidemark/catalog"
+	"tidemark/collect/scrape"
 	"tidemark/collect/series"
 	"tidemark/collect/trapper"
 	"tidemark/confcache"
 	"tidemark/confdb"
+	"tidemark/config"
 	"tidemark/discovery"
 	"tidemark/event"
 	"tidemark/histcache"
@@ -77,6 +79,8 @@ type Options struct {
 	// ScriptWorker is the command of a process that runs JavaScript steps (script.Serve); without one items with such steps are not
 	// supported.
 	ScriptWorker []string
+	// Scrape are the jobs of targets that are asked for metrics.
+	Scrape []*config.ScrapeJob
 	// Snapshots are those that the server makes by itself.
 	Snapshots SnapshotOptions
 	// Recompress is the policy for old values.
@@ -127,6 +131,7 @@ type Server struct {
 	noData      noData
 	series      *series.Table
 	seriesItems *seriesItems
+	scraper     *scrape.Scraper
 
 	querier *query.Querier
 	// queryLog is nil for none.
@@ -342,7 +347,9 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	}
 	s.trapper = trapper.New(options)
 	s.traps = s.openTraps()
-	s.openSeries()
+	if err := s.openSeries(); err != nil {
+		return err
+	}
 	if s.checks, err = s.openChecks(); err != nil {
 		return fmt.Errorf("open the collectors: %w", err)
 	}

@@ -31,6 +31,8 @@ type Write struct {
 	batch   *model.Batch
 	done    *model.Completion
 	put     bool
+	// whole keeps everything back until Store.
+	whole bool
 
 	fresh        []*fresh
 	byKey        map[string]*fresh
@@ -57,6 +59,13 @@ type Ref struct{ id model.ItemID }
 func (t *Table) Write() *Write {
 	w := &Write{t: t, arrived: t.o.Now(), done: model.NewCompletion()}
 	w.newBatch()
+	return w
+}
+
+// WriteWhole is Write for samples that are all stored or none: nothing is handed over or declared before Store. The caller bounds them.
+func (t *Table) WriteWhole() *Write {
+	w := t.Write()
+	w.whole = true
 	return w
 }
 
@@ -160,7 +169,7 @@ func (w *Write) Sample(ctx context.Context, at int64, value float64) error {
 		w.waiting.at = append(w.waiting.at, at)
 		w.waiting.values = append(w.waiting.values, value)
 		w.freshSamples++
-		if len(w.fresh) >= maxFresh || w.freshSamples >= maxFreshSamples {
+		if !w.whole && (len(w.fresh) >= maxFresh || w.freshSamples >= maxFreshSamples) {
 			return w.flush(ctx)
 		}
 		return nil
@@ -176,7 +185,7 @@ func (w *Write) refuse(why Reason, n int) {
 func (w *Write) add(ctx context.Context, id model.ItemID, at int64, value float64) error {
 	w.batch.AppendFloat(id, at, value)
 	w.Stored++
-	if w.batch.Len() >= batchRows {
+	if !w.whole && w.batch.Len() >= batchRows {
 		return w.handOver(ctx)
 	}
 	return nil

@@ -1,0 +1,191 @@
+package scrape
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+
+	"tidemark/collect/series"
+	"tidemark/model"
+)
+
+// accept asks for the text formats; native histograms come in protobuf only, which is not asked for.
+const accept = "application/openmetrics-text;version=1.0.0;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+
+// stopTimeout is how long the stale markers of a target that went may take.
+const stopTimeout = 30 * time.Second
+
+var staleNaN = math.Float64frombits(value.StaleNaN)
+
+// run asks the target at its interval until ctx ends. When the server goes on without it, which parent says, its series end.
+func (t *target) run(ctx, parent context.Context) {
+	interval := t.job.config.Interval
+	timer := time.NewTimer(t.until(time.Now(), interval))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if parent.Err() == nil {
+				ctx, cancel := context.WithTimeout(parent, stopTimeout)
+				defer cancel()
+				t.end(ctx)
+			}
+			return
+		case <-timer.C:
+		}
+		select {
+		case t.job.s.slots <- struct{}{}:
+		case <-ctx.Done():
+			continue
+		}
+		t.scrape(ctx)
+		<-t.job.s.slots
+		timer.Reset(t.until(time.Now(), interval))
+	}
+}
+
+// until is the time to the next scrape. Targets have fixed places in the interval, so that all are spread and a restart keeps the rhythm.
+func (t *target) until(now time.Time, interval time.Duration) time.Duration {
+	place := time.Duration(t.offset % uint64(interval))
+	since := time.Duration(now.UnixNano() % int64(interval))
+	wait := place - since
+	if wait <= 0 {
+		wait += interval
+	}
+	return wait
+}
+
+// scrape asks once and stores what came, or that nothing did.
+func (t *target) scrape(ctx context.Context) {
+	s, started := t.job.s, time.Now()
+	s.scrapes.Inc()
+	at := started.UnixMilli() * int64(time.Millisecond)
+	body, contentType, err := t.ask(ctx)
+	took := time.Since(started)
+	if ctx.Err() != nil {
+		return
+	}
+	w := s.o.Table.WriteWhole()
+	var counts counts
+	if err == nil {
+		if counts, err = t.take(ctx, w, body, contentType, at); err != nil {
+			w.Drop()
+			w = s.o.Table.WriteWhole()
+		}
+	}
+	if err != nil {
+		s.failed.Inc()
+		counts = t.fail(ctx, w, at)
+	} else {
+		s.samples.Add(counts.kept)
+	}
+	s.stale.Add(counts.stale)
+	storeErr := t.report(ctx, w, at, took, counts, err == nil)
+	if storeErr == nil {
+		storeErr = w.Store(ctx)
+	} else {
+		w.Drop()
+	}
+	if ctx.Err() == nil {
+		t.tell(w, started, took, counts, err, storeErr)
+	}
+}
+
+// tell keeps how the scrape went for whoever asks.
+func (t *target) tell(w *series.Write, started time.Time, took time.Duration, c counts, err, storeErr error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was := t.last.LastError
+	t.last.Health, t.last.LastError = "up", ""
+	if err != nil {
+		t.last.Health, t.last.LastError = "down", err.Error()
+	}
+	if storeErr != nil {
+		t.last.LastError = "the samples could not be stored: " + storeErr.Error()
+	}
+	t.last.LastScrape, t.last.LastDuration, t.last.Samples, t.last.Refused = started.UnixMilli(), took.Seconds(), c.scraped, w.Why()
+	if t.last.LastError != "" && t.last.LastError != was {
+		t.job.s.o.Logger.Warn("scrape failed", "job", t.job.config.JobName, "target", t.shown, "error", t.last.LastError)
+	}
+}
+
+func (t *target) ask(ctx context.Context) ([]byte, string, error) {
+	c := t.job.config
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url, http.NoBody)
+	if err != nil {
+		return nil, "", err
+	}
+	r.Header.Set("Accept", accept)
+	r.Header.Set("User-Agent", t.job.s.o.Agent)
+	r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", strconv.FormatFloat(c.Timeout.Seconds(), 'f', -1, 64))
+	return t.job.client.read(r, c.BodyBytes, make([]byte, 0, t.cache.bodyBytes))
+}
+
+// report adds the series about the scrape, which have the labels of the target only.
+func (t *target) report(ctx context.Context, w *series.Write, at int64, took time.Duration, c counts, up bool) error {
+	health := 0.0
+	if up {
+		health = 1
+	}
+	for _, r := range []struct {
+		name  string
+		value float64
+	}{
+		{"up", health},
+		{"scrape_duration_seconds", took.Seconds()},
+		{"scrape_samples_scraped", float64(c.scraped)},
+		{"scrape_samples_post_metric_relabeling", float64(c.kept)},
+		{"scrape_series_added", float64(c.added)},
+	} {
+		w.Series(t.withName(r.name), func() series.Info { return series.Info{Host: t.host, Interval: t.job.config.Interval} })
+		if err := w.Sample(ctx, at, r.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *target) withName(name string) model.Labels {
+	b := labels.NewBuilder(t.labels)
+	b.Set(series.NameLabel, name)
+	return modelLabels(b.Labels())
+}
+
+// modelLabels turns Prometheus' labels, which are sorted by name, into ours.
+func modelLabels(l labels.Labels) model.Labels {
+	out := make(model.Labels, 0, l.Len())
+	l.Range(func(l labels.Label) { out = append(out, model.Label{Name: l.Name, Value: l.Value}) })
+	return out
+}
+
+// end writes stale markers for all that the target had, because it is not asked any more.
+func (t *target) end(ctx context.Context) {
+	at := time.Now().UnixMilli() * int64(time.Millisecond)
+	if len(t.cache.entries) == 0 {
+		return
+	}
+	w := t.job.s.o.Table.WriteWhole()
+	c := t.fail(ctx, w, at)
+	t.job.s.stale.Add(c.stale)
+	var err error
+	for _, name := range []string{"up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling", "scrape_series_added"} {
+		if _, known := w.Series(t.withName(name), func() series.Info { return series.Info{Host: t.host} }); known && err == nil {
+			err = w.Sample(ctx, at, staleNaN)
+		}
+	}
+	if err == nil {
+		err = w.Store(ctx)
+	}
+	w.Drop()
+	if err != nil {
+		t.job.s.o.Logger.Error("stale markers of a target that went could not be stored; its series end when their look-back does", "target", t.shown, "error", fmt.Errorf("%w", err))
+	}
+}
