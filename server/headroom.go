@@ -38,7 +38,8 @@ const (
 type Headroom struct {
 	// FileSystem is its kind: ext4, xfs, btrfs, zfs, tmpfs, overlay, nfs, or its number.
 	FileSystem string `json:"file_system"`
-	TotalBytes int64  `json:"total_bytes"`
+	// TotalBytes is what is used and what the server may still write.
+	TotalBytes int64 `json:"total_bytes"`
 	// FreeBytes is what the server may still write.
 	FreeBytes   int64         `json:"free_bytes"`
 	UsedPercent float64       `json:"used_percent"`
@@ -57,7 +58,8 @@ func MeasureHeadroom(dir string) (Headroom, error) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return Headroom{}, fmt.Errorf("statfs %s: %w", dir, err)
 	}
-	h := Headroom{TotalBytes: int64(s.Blocks) * s.Bsize, FreeBytes: int64(s.Bavail) * s.Bsize, Level: HeadroomOK}
+	// As df counts: what root keeps for itself, and what a quota of the file system holds back, is neither used nor there to be used.
+	h := Headroom{TotalBytes: int64(s.Blocks-s.Bfree+s.Bavail) * s.Bsize, FreeBytes: int64(s.Bavail) * s.Bsize, Level: HeadroomOK}
 	if h.FileSystem = fileSystems[s.Type]; h.FileSystem == "" {
 		h.FileSystem = fmt.Sprintf("%#x", s.Type)
 	}
@@ -65,7 +67,7 @@ func MeasureHeadroom(dir string) (Headroom, error) {
 	return h, nil
 }
 
-// grade works out how full it is. Blocks that only root may use count as used.
+// grade works out how full it is.
 func (h *Headroom) grade() {
 	if h.TotalBytes <= 0 {
 		return
