@@ -34,7 +34,7 @@ func build(t *testing.T) string {
 }
 
 // startServer starts the program with an empty data folder and returns the address of its API and that for senders.
-func startServer(t *testing.T) (httpAddress, trapper string) {
+func startServer(t *testing.T, program string) (httpAddress, trapper string) {
 	t.Helper()
 	dir := t.TempDir()
 	httpAddress, trapper = freeport.Address(t), freeport.Address(t)
@@ -47,7 +47,7 @@ func startServer(t *testing.T) (httpAddress, trapper string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(build(t), "server", "--config", config, "--trapper", trapper)
+	c := exec.Command(program, "server", "--config", config, "--trapper", trapper)
 	c.Stdout, c.Stderr = log, log
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.Start(); err != nil {
@@ -119,7 +119,7 @@ func TestPyzabbix(t *testing.T) {
 	if out, err := exec.Command("./install.sh").CombinedOutput(); err != nil {
 		t.Fatalf("install the client: %v\n%s", err, out)
 	}
-	address, trapper := startServer(t)
+	address, trapper := startServer(t, build(t))
 	post(t, "http://"+address+"/api/import", export)
 	send(t, trapper, fmt.Sprintf(`{"request":"sender data","data":[{"host":"room 1","key":"temperature","value":"42.5","clock":%d}]}`, time.Now().Unix()))
 	const password = "correct horse battery"
@@ -127,5 +127,44 @@ func TestPyzabbix(t *testing.T) {
 	out, err := exec.Command("/usr/bin/python3", "client.py", "http://"+address, "admin", password).CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "ok" {
 		t.Errorf("the client: %v\n%s", err, out)
+	}
+}
+
+// TestGet lists what a server has with the program's own verbs.
+func TestGet(t *testing.T) {
+	program := build(t)
+	address, trapper := startServer(t, program)
+	post(t, "http://"+address+"/api/import", export)
+	send(t, trapper, fmt.Sprintf(`{"request":"sender data","data":[{"host":"room 1","key":"temperature","value":"42.5","clock":%d}]}`, time.Now().Unix()))
+	get := func(args ...string) (string, error) {
+		out, err := exec.Command(program, append(append([]string{"get"}, args...), "--http", address)...).CombinedOutput()
+		return string(out), err
+	}
+	f := func(want string, args ...string) {
+		t.Helper()
+		out, err := get(args...)
+		for deadline := time.Now().Add(patience); err == nil && !strings.Contains(out, want) && time.Now().Before(deadline); out, err = get(args...) {
+			time.Sleep(100 * time.Millisecond) // a problem comes a moment after its value
+		}
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("get %q: %v\n%s\nwant %s", args, err, out, want)
+		}
+	}
+	f(`"name":"Too warm"`, "problems", "--json", "--severity", "high", "--host", "room 1")
+	f("Too warm", "problems", "--all", "--search", "warm")
+	f("room 1  room 1", "hosts", "--group", "Rooms")
+	f("temperature  42.5", "items", "--host", "room 1")
+	f(`"v":"42.5"`, "values", "room 1", "temperature", "--json")
+	f("  42.5\n", "values", "room 1", "temperature", "--newest", "--from", "2h", "--limit", "1")
+	for want, args := range map[string][]string{
+		`no host with the name "room 9"`:                    {"items", "--host", "room 9"},
+		`no item with the key "humidity"`:                   {"values", "room 1", "humidity"},
+		`--from "yesterday": expected a time`:               {"values", "room 1", "temperature", "--from", "yesterday"},
+		"--limit 0: expected 1 to 10,000":                   {"hosts", "--limit", "0"},
+		"values expects a host and the key of an item, got": {"values", "room 1"},
+	} {
+		if out, err := get(args...); err == nil || !strings.Contains(out, want) {
+			t.Errorf("get %q: %v\n%s\nwant %s", args, err, out, want)
+		}
 	}
 }
