@@ -173,7 +173,7 @@ func secure(header http.Header) {
 // views are the first words of the addresses that the page itself understands.
 var views = map[string]bool{
 	"": true, "login": true, "welcome": true, "account": true, "users": true, "audit": true, "problems": true, "hosts": true, "items": true, "requests": true, "explore": true, "dashboards": true,
-	"server": true, "storage": true, "configuration": true,
+	"server": true, "storage": true, "alerting": true, "configuration": true,
 }
 
 // isView tells whether an address is one of the page's own. A view's address has no file extension, so that a missing

@@ -59,6 +59,8 @@ func TestAddresses(t *testing.T) {
 		{"/", 200, "text/html; charset=utf-8"},
 		{"/hosts", 200, "text/html; charset=utf-8"},
 		{"/hosts/12/values", 200, "text/html; charset=utf-8"},
+		{"/alerting/media", 200, "text/html; charset=utf-8"},
+		{"/storage", 200, "text/html; charset=utf-8"},
 		{"/explore?q=up", 200, "text/html; charset=utf-8"},
 		{"/favicon.svg", 200, "image/svg+xml"},
 		{"/theme.js", 200, "text/javascript; charset=utf-8"},

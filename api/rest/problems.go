@@ -171,6 +171,7 @@ func (a *API) makeOverview(ctx context.Context, now time.Time) (*Overview, error
 		},
 		Version: a.options.Version, StartedAt: a.options.StartedAt.UnixMilli(), Time: now.UnixMilli(),
 	}
+	_, o.UTCOffsetSeconds = now.Zone()
 	for s := model.NotClassified; s <= model.Disaster; s++ {
 		o.Problems[s.String()] = 0
 	}

@@ -148,7 +148,7 @@ func newFakeServer(t testing.TB) *fakeServer {
 		}, Acknowledged: true},
 	}
 	f.fill(t, at)
-	querier := query.New(f.engine, c, query.Options{Now: func() time.Time { return testNow }})
+	querier := query.New(f.engine, c, query.Options{Now: func() time.Time { return testNow.UTC() }})
 	f.latest, f.hub = query.NewLatest(querier), query.NewHub(nil)
 	retention := 12.5
 	a := New(Options{

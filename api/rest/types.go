@@ -225,6 +225,8 @@ type Overview struct {
 	Version          string         `json:"version"`
 	StartedAt        int64          `json:"started_at"`
 	Time             int64          `json:"time"`
+	// UTCOffsetSeconds is how far the server's local time, in which maintenances are, is ahead of UTC.
+	UTCOffsetSeconds int `json:"utc_offset_seconds"`
 }
 
 // HostCounts counts the enabled hosts by state.

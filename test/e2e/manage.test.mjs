@@ -74,3 +74,65 @@ story('storage: re-compression is started, seen, and ends', async (page) => {
   await page.getByText(/The last one ended/).waitFor();
   assert.equal((await get('/api/storage/recompress')).codec, 'zstd:3');
 });
+
+story('alerting: messages by state; actions in words; a test message says what came of it', async (page) => {
+  if (!target.fake) await configureAlerting();
+  await page.goto(`${target.base}/alerting`);
+  if (target.fake) {
+    await page.locator('tbody tr').nth(99).waitFor();
+    await page.getByRole('button', { name: 'Older messages' }).click();
+    await page.locator('tbody tr').nth(149).waitFor();
+  }
+  await page.getByRole('button', { name: 'Failed' }).click();
+  await page.waitForURL(/state=failed/);
+  await page.getByRole('link', { name: 'Actions' }).click();
+  await page.getByText('from step 5 on').waitFor();
+  await page.getByRole('link', { name: 'Media and receivers' }).click();
+  await page.locator('main form').getByLabel('To', { exact: false }).fill('nobody@example.com');
+  await page.getByRole('button', { name: 'Send a test message' }).click();
+  await page.getByRole('alert').getByText('It was not sent').waitFor();
+});
+
+/** Settings for the real server; the mail server is one that nothing listens on. */
+async function configureAlerting() {
+  const operations = [{ receivers: ['page test'] }, { from: 5, to: -1, receivers: ['page test'] }];
+  const response = await fetch(`${target.base}/api/alerting`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      media: [{ name: 'page mail', mail: { server: '127.0.0.1:9', from: 'tidemark@example.com', security: 'none' } }],
+      receivers: [{ name: 'page test', media: [{ media: 'page mail', to: 'nobody@example.com' }] }],
+      actions: [{ name: 'page action', disabled: true, operations }],
+    }),
+  });
+  assert.ok(response.ok, `${response.status} ${await response.clone().text()}`);
+}
+
+story('alerting: a maintenance begins, is in force, and ends; a wrong one says what was expected', async (page) => {
+  await page.goto(`${target.base}/alerting/maintenance`);
+  await page.getByLabel('Name of the maintenance').fill('of the browser test');
+  await page.locator('select:has(optgroup)').selectOption({ index: 1 });
+  await page.getByLabel('Begins').fill('tomorrow');
+  await page.getByRole('button', { name: 'Begin or plan it' }).click();
+  await page.getByRole('alert').getByText('is no time, expected').waitFor();
+  await page.getByLabel('Begins').fill('');
+  await page.getByRole('button', { name: 'Begin or plan it' }).click();
+  const row = page.locator('tr', { hasText: 'of the browser test' });
+  await row.waitFor();
+  await row.getByText('in force').waitFor();
+  await row.getByRole('button', { name: 'End' }).click();
+  await row.getByRole('button', { name: /of the browser test\?/ }).click();
+  await row.waitFor({ state: 'detached' });
+});
+
+story('alerting: all of it as text; what is no JSON is said', async (page) => {
+  await page.goto(`${target.base}/alerting/text`);
+  const text = page.getByLabel('Settings of alerting');
+  const before = await text.inputValue();
+  await text.fill('{');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').getByText('this is no JSON').waitFor();
+  await text.fill(before);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('status').getByText('Saved').waitFor();
+});

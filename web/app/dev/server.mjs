@@ -11,6 +11,7 @@ import { extname, join, normalize } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { fleet, openProblem } from './fleet.mjs';
+import { alerting } from './alerting.mjs';
 import { requests } from './requests.mjs';
 import { storage } from './storage.mjs';
 
@@ -31,6 +32,7 @@ const itemById = new Map(data.items.map((item) => [item.id, item]));
 const hostById = new Map(data.hosts.map((host) => [host.id, host]));
 const mongo = requests(data.hosts, oldest, started);
 const store = storage(oldest, started);
+const alerts = alerting(started);
 const listeners = new Set();
 const SEVERITIES = ['not classified', 'information', 'warning', 'average', 'high', 'disaster'];
 
@@ -93,6 +95,7 @@ function overview() {
     version: '0.1.0-fake',
     started_at: started,
     time: now,
+    utc_offset_seconds: 0,
   };
 }
 
@@ -252,6 +255,7 @@ function api(path, query) {
 // What can be changed on the page.
 function changed(method, url, body) {
   if (url.pathname.startsWith('/api/storage')) return store(method, url.pathname, body);
+  if (url.pathname.startsWith('/api/alert')) return alerts(method, url.pathname, body, url.searchParams);
   return null;
 }
 

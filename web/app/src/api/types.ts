@@ -30,6 +30,8 @@ export interface Overview {
   version: string;
   started_at: number;
   time: number;
+  /** How far the server's local time is ahead of UTC. */
+  utc_offset_seconds: number;
 }
 
 export interface Host {

@@ -14,6 +14,7 @@ import { me } from '../state/me.ts';
 import { setTheme, type Theme, theme } from '../state/theme.ts';
 import { currentRange, setLive } from '../state/window.ts';
 import { AccountView, UserMenu } from './account.tsx';
+import { ALERTING_TABS, AlertingView } from './alerting.tsx';
 import { AuditView } from './audit.tsx';
 import { ExploreView } from './explore.tsx';
 import { HostView } from './host.tsx';
@@ -78,6 +79,7 @@ function View({ path }: { path: string }) {
   if (path === '/requests') return <RequestsView />;
   if (path === '/explore') return <ExploreView />;
   if (path === '/server') return <ServerView />;
+  if (first === 'alerting' && (id ?? '') in ALERTING_TABS && tab === undefined) return <AlertingView key={id} tab={id ?? ''} />;
   if (path === '/storage') return <StorageView />;
   if (path === '/account') return <AccountView />;
   if (path === '/audit') return <AuditView />;
