@@ -134,6 +134,8 @@ type Alerter struct {
 	prunedAt int64
 
 	sent, failed, retried, dropped, cancelled, held, storeFailures, heartbeats, heartbeatFailures *metrics.Counter
+	// busy is how long steps took, sendingSeconds how long messages were on their way.
+	busy, sendingSeconds *metrics.FloatCounter
 }
 
 // escalationKey is what names an escalation.
@@ -216,6 +218,8 @@ func (a *Alerter) registerMetrics() {
 	a.sent, a.failed, a.retried = counter("sent_alerts"), counter("failed_alerts"), counter("retries")
 	a.dropped, a.cancelled, a.held = counter("dropped_alerts"), counter("cancelled_escalations"), counter("held_changes")
 	a.storeFailures, a.heartbeats, a.heartbeatFailures = counter("store_failures"), counter("heartbeats"), counter("heartbeat_failures")
+	a.busy = a.options.Metrics.NewFloatCounter("tidemark_alert_busy_seconds_total")
+	a.sendingSeconds = a.options.Metrics.NewFloatCounter("tidemark_alert_sending_seconds_total")
 	locked := func(f func() int) func() float64 {
 		return func() float64 {
 			a.mu.Lock()
@@ -297,6 +301,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 
 // step does everything that is due, and returns how long nothing more is.
 func (a *Alerter) step(ctx, delivering context.Context) time.Duration {
+	defer func(start time.Time) { a.busy.Add(time.Since(start).Seconds()) }(time.Now())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()

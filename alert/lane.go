@@ -116,7 +116,9 @@ func (a *Alerter) serve(ctx context.Context, ch *channel, l *lane, now int64) {
 	}
 	parts := compose(ch, alerts, a.options.Zone, now)
 	a.sending.Go(func() {
+		start := time.Now()
 		d := send(ctx, ch, parts)
+		a.sendingSeconds.Add(time.Since(start).Seconds())
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.finish(l, d, ch)

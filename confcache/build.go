@@ -70,38 +70,32 @@ func (b *builder) put(c *model.HostConfig) {
 
 // replaced brings the tables and the change set in line with a host that was replaced.
 func (b *builder) replaced(before, after *entry) {
-	items := make(map[model.ItemID]*model.Item, len(before.items))
-	for i := range before.items {
-		items[before.items[i].ID] = &before.items[i]
+	items, deletedItems := replace(b.items, before.items, after.items, func(i *model.Item) model.ItemID { return i.ID })
+	triggers, deletedTriggers := replace(b.triggers, before.triggers, after.triggers, func(t *model.Trigger) model.TriggerID { return t.ID })
+	b.changes.Items, b.changes.DeletedItems = append(b.changes.Items, items...), append(b.changes.DeletedItems, deletedItems...)
+	b.changes.Triggers, b.changes.DeletedTriggers = append(b.changes.Triggers, triggers...), append(b.changes.DeletedTriggers, deletedTriggers...)
+}
+
+// replace puts the objects of a host into their table instead of those before, and tells which are new or differ and which are gone.
+func replace[K ~uint64, T any](table *tableBuilder[T], before, after []T, id func(*T) K) (changed []*T, deleted []K) {
+	old := make(map[K]*T, len(before))
+	for i := range before {
+		old[id(&before[i])] = &before[i]
 	}
-	for i := range after.items {
-		item := &after.items[i]
-		if was := items[item.ID]; was == nil || !reflect.DeepEqual(was, item) {
-			b.changes.Items = append(b.changes.Items, item)
+	for i := range after {
+		v := &after[i]
+		key := id(v)
+		if was := old[key]; was == nil || !reflect.DeepEqual(was, v) {
+			changed = append(changed, v)
 		}
-		delete(items, item.ID)
-		b.items.set(uint64(item.ID), item)
+		delete(old, key)
+		table.set(uint64(key), v)
 	}
-	for id := range items {
-		b.changes.DeletedItems = append(b.changes.DeletedItems, id)
-		b.items.set(uint64(id), nil)
+	for key := range old {
+		deleted = append(deleted, key)
+		table.set(uint64(key), nil)
 	}
-	triggers := make(map[model.TriggerID]*model.Trigger, len(before.triggers))
-	for i := range before.triggers {
-		triggers[before.triggers[i].ID] = &before.triggers[i]
-	}
-	for i := range after.triggers {
-		t := &after.triggers[i]
-		if was := triggers[t.ID]; was == nil || !reflect.DeepEqual(was, t) {
-			b.changes.Triggers = append(b.changes.Triggers, t)
-		}
-		delete(triggers, t.ID)
-		b.triggers.set(uint64(t.ID), t)
-	}
-	for id := range triggers {
-		b.changes.DeletedTriggers = append(b.changes.DeletedTriggers, id)
-		b.triggers.set(uint64(id), nil)
-	}
+	return changed, deleted
 }
 
 func (b *builder) finish() *Changes {

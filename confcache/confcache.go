@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
@@ -63,6 +64,7 @@ type Cache struct {
 	subscribers []*subscriber
 
 	refreshes, faults *metrics.Counter
+	busy              *metrics.FloatCounter
 }
 
 type subscriber struct {
@@ -82,6 +84,7 @@ func New(source Source, o Options) *Cache {
 	c.current.Store(emptySnapshot())
 	c.refreshes = set.GetOrCreateCounter("tidemark_confcache_refreshes_total")
 	c.faults = set.GetOrCreateCounter("tidemark_confcache_faults_total")
+	c.busy = set.GetOrCreateFloatCounter("tidemark_confcache_busy_seconds_total")
 	set.GetOrCreateGauge("tidemark_confcache_hosts", func() float64 { return float64(c.Snapshot().HostCount()) })
 	set.GetOrCreateGauge("tidemark_confcache_items", func() float64 { return float64(c.Snapshot().ItemCount()) })
 	set.GetOrCreateGauge("tidemark_confcache_triggers", func() float64 { return float64(c.Snapshot().TriggerCount()) })
@@ -112,6 +115,7 @@ func (c *Cache) Subscribe(f func(context.Context, *Changes) error) (cancel func(
 func (c *Cache) Refresh(ctx context.Context) (*Changes, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer func(start time.Time) { c.busy.Add(time.Since(start).Seconds()) }(time.Now())
 	old := c.Snapshot()
 	revision, changed, deleted, err := c.source.Changes(ctx, old.revision)
 	if err != nil {

@@ -84,6 +84,7 @@ type Engine struct {
 	closed  bool
 
 	values, unchanged, failed, created, updated, lost, refused, deleted, disabled, dropped *metrics.Counter
+	seconds                                                                                *metrics.FloatCounter
 }
 
 // payload is a value that waits.
@@ -128,6 +129,7 @@ func New(o Options) *Engine {
 	e.values, e.unchanged, e.failed, e.dropped = count("values"), count("unchanged_values"), count("failed_values"), count("overtaken_values")
 	e.created, e.updated, e.lost = count("created_objects"), count("updated_objects"), count("lost_objects")
 	e.refused, e.deleted, e.disabled = count("refused_objects"), count("deleted_objects"), count("disabled_objects")
+	e.seconds = set.NewFloatCounter("tidemark_discovery_busy_seconds_total")
 	set.NewGauge("tidemark_discovery_waiting_values", func() float64 {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -263,6 +265,7 @@ func (e *Engine) next() (model.ItemID, payload, bool) {
 // Process works on one value of a rule. Of the host it remembers the revision that the rule was read from, or, when nothing else changed
 // the host meanwhile, the one that the discovery itself made.
 func (e *Engine) Process(ctx context.Context, id model.ItemID, text []byte, reason string, at time.Time) result {
+	defer func(start time.Time) { e.seconds.Add(time.Since(start).Seconds()) }(time.Now())
 	rules := e.o.Rules()
 	rule, ok := rules.Rule(id)
 	if !ok {

@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"tidemark/catalog"
+
 	"tidemark/collect/calc"
 	"tidemark/collect/poller"
 	"tidemark/collect/self"
@@ -263,9 +265,18 @@ func processes() []self.Process {
 	one := func(name string, counters ...string) self.Process {
 		return self.Process{Name: name, Count: 1, BusySeconds: counters}
 	}
+	const alerts, sending, discoveries, preprocessing = "tidemark_alert_busy_seconds_total", "tidemark_alert_sending_seconds_total",
+		"tidemark_discovery_busy_seconds_total", "tidemark_preproc_busy_seconds_total"
 	return []self.Process{
+		{Name: "trapper", Count: cores, BusySeconds: []string{"tidemark_trapper_busy_seconds_total"}},
+		// What Zabbix parts between a manager and its workers is one here.
+		{Name: "preprocessing manager", Count: cores, BusySeconds: []string{preprocessing}},
+		one("alert manager", alerts), one("alert syncer", alerts), one("escalator", alerts), one("alerter", sending),
+		one("lld manager", discoveries), one("lld worker", discoveries),
+		one("configuration syncer", "tidemark_confcache_busy_seconds_total"), one("timer", "tidemark_trigger_timer_busy_seconds_total"),
+		one("trigger housekeeper", "tidemark_housekeeper_busy_seconds_total"),
 		{Name: "history syncer", Count: 2, BusySeconds: []string{"tidemark_histsync_append_busy_seconds_total", "tidemark_histsync_evaluate_busy_seconds_total"}},
-		{Name: "preprocessing worker", Count: cores, BusySeconds: []string{"tidemark_preproc_busy_seconds_total"}},
+		{Name: "preprocessing worker", Count: cores, BusySeconds: []string{preprocessing}},
 		{Name: "history poller", Count: cores, BusySeconds: []string{"tidemark_calc_busy_seconds_total"}},
 		one("housekeeper", "tidemark_housekeeper_busy_seconds_total"),
 	}
@@ -279,6 +290,17 @@ type hourTrends struct {
 
 	mu   sync.Mutex
 	kept map[trendKey]trendAnswer
+
+	// hits and misses count the answers that were kept and those that had to be read; nil: nobody counts.
+	hits, misses *metrics.Counter
+}
+
+// countIn counts in a set of metrics.
+func (t *hourTrends) countIn(set *metrics.Set) *hourTrends {
+	t.hits, t.misses = set.NewCounter("tidemark_trendfunctions_hits_total"), set.NewCounter("tidemark_trendfunctions_misses_total")
+	set.NewGauge("tidemark_trendfunctions_answers", func() float64 { t.mu.Lock(); defer t.mu.Unlock(); return float64(len(t.kept)) })
+	set.NewGauge("tidemark_trendfunctions_answers_limit", func() float64 { return trendsKept })
+	return t
 }
 
 type trendKey struct {
@@ -307,7 +329,13 @@ func (t *hourTrends) Hours(ctx context.Context, item model.ItemID, r model.TimeR
 	a, ok := t.kept[key]
 	t.mu.Unlock()
 	if ok && now.Before(a.until) {
+		if t.hits != nil {
+			t.hits.Inc()
+		}
 		return append(dst, a.trends...), a.vt, nil
+	}
+	if t.misses != nil {
+		t.misses.Inc()
 	}
 	a = trendAnswer{until: now.Add(trendsFor)}
 	if r.To > now.UnixNano() {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,11 +66,49 @@ func newPolling(o pollingOptions) *polling {
 // processes are the server's, and those of the further kinds.
 func (p *polling) processes() []self.Process {
 	list := processes()
+	for i, k := range ownKinds(nil, nil) {
+		if k.Name == "self-monitoring" {
+			list = append(list, self.Process{Name: k.Name, Count: 1, Percent: func() float64 { return p.poller.Busy()[i].Percent }})
+		}
+	}
 	for i, k := range p.o.kinds {
 		index := i + len(ownKinds(nil, nil))
 		list = append(list, self.Process{Name: k.Name, Count: max(1, k.MaxInFlight), Percent: func() float64 { return p.poller.Busy()[index].Percent }})
 	}
+	for name, of := range pollerNames {
+		list = append(list, p.together(name, of))
+	}
 	return list
+}
+
+// pollerNames are Zabbix 6.0's names of pollers, and the kinds of checks that they do.
+var pollerNames = map[string][]string{
+	"poller":             {"agent", "snmp", "simple check", "http agent", "script", "ssh"},
+	"unreachable poller": {"agent", "snmp", "jmx"},
+	"http poller":        {"http agent"},
+	"icmp pinger":        {"simple check"},
+	"odbc poller":        {"database"},
+	"java poller":        {"jmx"},
+}
+
+// together is a process that does several kinds of checks: as busy as the busiest of them.
+func (p *polling) together(name string, of []string) self.Process {
+	process := self.Process{Name: name}
+	var indexes []int
+	for i, k := range p.o.kinds {
+		if slices.Contains(of, k.Name) {
+			indexes = append(indexes, i+len(ownKinds(nil, nil)))
+			process.Count += max(1, k.MaxInFlight)
+		}
+	}
+	process.Percent = func() float64 {
+		busy, most := p.poller.Busy(), 0.0
+		for _, i := range indexes {
+			most = max(most, busy[i].Percent)
+		}
+		return most
+	}
+	return process
 }
 
 // apply brings a change of the configuration to the poller.

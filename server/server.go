@@ -119,6 +119,7 @@ type Server struct {
 	alerter     *alert.Alerter
 	evaluator   *trigger.Evaluator
 	histcache   *histcache.Cache
+	hours       *hourTrends
 	preproc     *preproc.Processor
 	trapper     *trapper.Server
 	agents      *agentAccess
@@ -277,8 +278,9 @@ func (s *Server) openEvaluation(ctx context.Context, _ vfs.FS) error {
 	if err != nil {
 		return fmt.Errorf("open the events: %w", err)
 	}
+	s.hours = (&hourTrends{engine: s.engine}).countIn(s.metrics)
 	s.evaluator = trigger.New(trigger.Options{
-		Values: s.values, Events: s.events, Items: s.names, Trends: &hourTrends{engine: s.engine}, States: s.events.States(), Evaluated: s.events.Evaluated(), Metrics: s.metrics, Logger: s.logger,
+		Values: s.values, Events: s.events, Items: s.names, Trends: s.hours, States: s.events.States(), Evaluated: s.events.Evaluated(), Metrics: s.metrics, Logger: s.logger,
 	})
 	expressions.evaluator = s.evaluator
 	s.cache.Subscribe(s.applyConfiguration)
@@ -354,7 +356,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 		return fmt.Errorf("open the collectors: %w", err)
 	}
 	s.polling = newPolling(pollingOptions{
-		sink: s.preproc, names: s.names, values: s.values, trends: &hourTrends{engine: s.engine}, version: s.o.Version, started: s.started,
+		sink: s.preproc, names: s.names, values: s.values, trends: s.hours, version: s.o.Version, started: s.started,
 		kinds: append(s.agents.kinds(), s.checks.kinds...), tasks: pollTask, quiet: s.noData.has, metrics: s.metrics, logger: s.logger,
 	})
 	return nil

@@ -124,6 +124,7 @@ func New(o Options) *Cache {
 		failures: o.Metrics.NewCounter("tidemark_trendcache_failed_writes_total"),
 	}
 	o.Metrics.NewGauge("tidemark_trendcache_waiting_hours", func() float64 { return float64(c.Waiting()) })
+	o.Metrics.NewGauge("tidemark_trendcache_limit_hours", func() float64 { return float64(o.MaxWaiting) })
 	return c
 }
 

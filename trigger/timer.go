@@ -34,6 +34,7 @@ func (e *Evaluator) Run(ctx context.Context) error {
 func (e *Evaluator) Tick(ctx context.Context, now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer func(start time.Time) { e.timerSeconds.Add(time.Since(start).Seconds()) }(time.Now())
 	second := now.Unix()
 	first := max(e.ticked+1, second-timerSlots+1)
 	if e.ticked == 0 {

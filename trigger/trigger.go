@@ -116,6 +116,7 @@ type Evaluator struct {
 
 	evaluations, failures, late, skipped *metrics.Counter
 	seconds                              *metrics.Histogram
+	timerSeconds                         *metrics.FloatCounter
 }
 
 // New returns an evaluator without triggers.
@@ -162,6 +163,7 @@ func (e *Evaluator) meter(set *metrics.Set) {
 	e.late = set.NewCounter("tidemark_trigger_late_values_total")
 	e.skipped = set.NewCounter("tidemark_trigger_skipped_evaluations_total")
 	e.seconds = set.NewHistogram("tidemark_trigger_batch_seconds")
+	e.timerSeconds = set.NewFloatCounter("tidemark_trigger_timer_busy_seconds_total")
 	set.NewGauge("tidemark_trigger_triggers", func() float64 {
 		e.mu.Lock()
 		defer e.mu.Unlock()

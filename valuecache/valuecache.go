@@ -100,6 +100,12 @@ func New(o Options) *Cache {
 	c.evictions = set.NewCounter("tidemark_valuecache_evictions_total")
 	set.NewGauge("tidemark_valuecache_used_bytes", func() float64 { return float64(c.usedBytes.Load()) })
 	set.NewGauge("tidemark_valuecache_limit_bytes", func() float64 { return float64(c.maxBytes) })
+	set.NewGauge("tidemark_valuecache_low_memory", func() float64 {
+		if c.maxBytes > 0 && c.usedBytes.Load() >= int64(c.maxBytes) {
+			return 1
+		}
+		return 0
+	})
 	set.NewGauge("tidemark_valuecache_items", func() float64 { return float64(c.Len()) })
 	return c
 }

@@ -14,7 +14,7 @@ type fill struct{ used, limit string }
 var fills = map[string]fill{
 	"wcache,history": {"tidemark_histcache_used_bytes", "tidemark_histcache_limit_bytes"},
 	"wcache,index":   {"tidemark_histcache_used_bytes", "tidemark_histcache_limit_bytes"},
-	"wcache,trend":   {"tidemark_trendcache_used_bytes", "tidemark_trendcache_limit_bytes"},
+	"wcache,trend":   {"tidemark_trendcache_waiting_hours", "tidemark_trendcache_limit_hours"}, // hours, not bytes
 	"vcache,buffer":  {"tidemark_valuecache_used_bytes", "tidemark_valuecache_limit_bytes"},
 	"rcache,buffer":  {"tidemark_confcache_used_bytes", "tidemark_confcache_limit_bytes"},
 }
@@ -48,9 +48,8 @@ func (c *Checker) cache(params []string, now time.Time) (string, error) {
 	if cache == "vcache" && part == "cache" {
 		return valueCache(page, mode)
 	}
-	if cache == "tcache" {
-		// Trend functions read the engine's tiers, there is no cache that could miss.
-		return "0", nil
+	if cache == "tcache" && part == "cache" {
+		return trendFunctionCache(page, mode)
 	}
 	f, ok := fills[cache+","+part]
 	if !ok {
@@ -97,6 +96,29 @@ func valueCache(page *exposition.Page, mode string) (string, error) {
 		return number(value(page, "tidemark_valuecache_low_memory"))
 	}
 	return "", fmt.Errorf("%q is not known; expected requests, hits, misses or mode", mode)
+}
+
+// trendFunctionCache is what functions of trends asked for lately.
+func trendFunctionCache(page *exposition.Page, mode string) (string, error) {
+	hits, misses := value(page, "tidemark_trendfunctions_hits_total"), value(page, "tidemark_trendfunctions_misses_total")
+	items, limit := value(page, "tidemark_trendfunctions_answers"), value(page, "tidemark_trendfunctions_answers_limit")
+	switch mode {
+	case "", "all", "requests":
+		return number(hits + misses)
+	case "hits":
+		return number(hits)
+	case "misses":
+		return number(misses)
+	case "phits":
+		return number(percent(hits, hits+misses))
+	case "pmisses":
+		return number(percent(misses, hits+misses))
+	case "items":
+		return number(items)
+	case "pitems":
+		return number(percent(items, limit))
+	}
+	return "", fmt.Errorf("%q is not known; expected requests, hits, phits, misses, pmisses, items or pitems", mode)
 }
 
 // sampled reads the counters of busy seconds.

@@ -189,9 +189,9 @@ func (c *Checker) zabbix(host model.HostID, params []string, now time.Time) (str
 	case "queue":
 		return c.queue(params)
 	case "preprocessing_queue", "lld_queue", "discovery_queue", "connector_queue":
-		// Values are preprocessed on their way, so nothing waits between the stages.
+		// Only values with slow steps wait to be preprocessed, all others are on their way.
 		return c.sum(now, "tidemark_"+map[string]string{
-			"preprocessing_queue": "preproc", "lld_queue": "lld", "discovery_queue": "discovery",
+			"preprocessing_queue": "preproc", "lld_queue": "discovery", "discovery_queue": "networkdiscovery",
 			"connector_queue": "connector",
 		}[params[0]]+"_waiting_values")
 	case "vps":

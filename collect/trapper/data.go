@@ -26,6 +26,8 @@ func (s *Server) data(ctx context.Context, c *conn, w *worker, r *zbx.Request) {
 	if err == nil {
 		err = in.rows(ctx, r.Data)
 	}
+	// Waiting until the values are durable is not work.
+	s.meters.busy.Add(time.Since(started).Seconds())
 	if err == nil {
 		err = in.store(ctx)
 	}

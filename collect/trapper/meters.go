@@ -62,6 +62,7 @@ type meters struct {
 	declared, undeclared                                *metrics.Counter
 	requests, refusedRequests, refusedValues, secured   map[string]*metrics.Counter
 	stored                                              *metrics.Histogram
+	busy                                                *metrics.FloatCounter
 }
 
 func newMeters(set *metrics.Set, s *Server) *meters {
@@ -74,6 +75,7 @@ func newMeters(set *metrics.Set, s *Server) *meters {
 		declared:        set.GetOrCreateCounter("tidemark_trapper_declarations_total"),
 		undeclared:      set.GetOrCreateCounter("tidemark_trapper_refused_declarations_total"),
 		stored:          set.GetOrCreateHistogram("tidemark_trapper_store_seconds"),
+		busy:            set.GetOrCreateFloatCounter("tidemark_trapper_busy_seconds_total"),
 		requests:        counters(set, "tidemark_trapper_requests_total", "request", requestNames),
 		refusedRequests: counters(set, "tidemark_trapper_refused_requests_total", "reason", requestReasons),
 		secured:         counters(set, "tidemark_trapper_tls_connections_total", "kind", []string{"psk", "cert"}),
