@@ -17,6 +17,8 @@ const (
 	TidemarkAgentTemplate = "Linux by Tidemark agent"
 	// ZabbixAgentTemplate is for Zabbix agents with active checks.
 	ZabbixAgentTemplate = "Linux by Zabbix agent"
+	// ServerTemplate is for the machine that the server runs on.
+	ServerTemplate = "Tidemark server"
 	// RegisteredGroup is the group of hosts that registered themselves.
 	RegisteredGroup = "Registered agents"
 )

@@ -22,6 +22,8 @@ const (
 	headroomEvery   = 30 * time.Second
 	// headroomLeast is how long the disk must have been watched for a forecast, headroomMost when watching begins anew.
 	headroomLeast, headroomMost = 10 * time.Minute, 24 * time.Hour
+	// unknownDays is the forecast of the metric when there is none, and the longest.
+	unknownDays = 3650
 )
 
 // HeadroomLevel says how full the file system is.
@@ -84,21 +86,32 @@ func (h *Headroom) grade() {
 // headroom watches the file system of the data folder.
 type headroom struct {
 	measure func() (Headroom, error)
+	stats   func() storage.Stats
 	logger  *slog.Logger
 
 	mu  sync.Mutex
 	now Headroom
+	// quotaUsed is in percent, oldestAge in seconds; both zero when not known.
+	quotaUsed, oldestAge float64
 	// first is the free room when watching began, at firstAt.
 	first           int64
 	firstAt, lastAt time.Time
 }
 
-func newHeadroom(dir string, set *metrics.Set, logger *slog.Logger) *headroom {
-	h := &headroom{measure: func() (Headroom, error) { return MeasureHeadroom(dir) }, logger: logger}
+func newHeadroom(dir string, stats func() storage.Stats, set *metrics.Set, logger *slog.Logger) *headroom {
+	h := &headroom{measure: func() (Headroom, error) { return MeasureHeadroom(dir) }, stats: stats, logger: logger}
 	h.look(time.Now())
 	set.NewGauge("tidemark_disk_free_bytes", func() float64 { now, _ := h.get(); return float64(now.FreeBytes) })
 	set.NewGauge("tidemark_disk_total_bytes", func() float64 { now, _ := h.get(); return float64(now.TotalBytes) })
 	set.NewGauge("tidemark_disk_used_percent", func() float64 { now, _ := h.get(); return now.UsedPercent })
+	set.NewGauge("tidemark_disk_full_days", func() float64 {
+		if _, days := h.get(); days != nil {
+			return min(*days, unknownDays)
+		}
+		return unknownDays
+	})
+	set.NewGauge("tidemark_storage_quota_used_percent", func() float64 { used, _ := h.store(); return used })
+	set.NewGauge("tidemark_storage_oldest_age_seconds", func() float64 { _, age := h.store(); return age })
 	return h
 }
 
@@ -118,8 +131,10 @@ func (h *headroom) run(ctx context.Context) error {
 // look measures, and tells when the level changed.
 func (h *headroom) look(at time.Time) {
 	now, err := h.measure()
+	stats := h.stats()
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.note(stats, at)
 	if err != nil {
 		h.logger.Warn("the room on the disk cannot be told", "error", err)
 		return
@@ -136,6 +151,24 @@ func (h *headroom) look(at time.Time) {
 		h.first, h.firstAt = now.FreeBytes, at
 	}
 	h.now, h.lastAt = now, at
+}
+
+// note takes over how full the store is.
+func (h *headroom) note(s storage.Stats, at time.Time) {
+	h.quotaUsed, h.oldestAge = 0, 0
+	if s.QuotaBytes > 0 {
+		h.quotaUsed = 100 * float64(s.DiskBytes) / float64(s.QuotaBytes)
+	}
+	if s.From != 0 {
+		h.oldestAge = max(float64(at.UnixNano()-s.From)/1e9, 0)
+	}
+}
+
+// store returns how much of the quota is taken, in percent, and the age of the oldest values, in seconds.
+func (h *headroom) store() (usedPercent, oldestAge float64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.quotaUsed, h.oldestAge
 }
 
 // get returns the last measurement, and in how many days the disk is full at the rate since watching began; nil when that cannot be told.

@@ -6,12 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidemark/storage"
 )
 
 func TestHeadroom(t *testing.T) {
 	var said strings.Builder
 	free := int64(500)
-	h := &headroom{logger: slog.New(slog.NewTextHandler(&said, nil)), measure: func() (Headroom, error) {
+	store := storage.Stats{}
+	h := &headroom{logger: slog.New(slog.NewTextHandler(&said, nil)), stats: func() storage.Stats { return store }, measure: func() (Headroom, error) {
 		room := Headroom{TotalBytes: 1000, FreeBytes: free}
 		room.grade()
 		return room, nil
@@ -38,6 +41,11 @@ func TestHeadroom(t *testing.T) {
 	}
 	if now, days = look(time.Minute, 900); now.Level != HeadroomOK || days != nil {
 		t.Errorf("after something was removed %+v, %v", now, days)
+	}
+	store = storage.Stats{DiskBytes: 30, QuotaBytes: 120, From: at.Add(-time.Hour).UnixNano()}
+	look(0, 900)
+	if used, age := h.store(); used != 25 || age != 3600 {
+		t.Errorf("the store takes %g %%, and its oldest values are %g s old", used, age)
 	}
 	h.measure = func() (Headroom, error) { return Headroom{}, errors.New("no answer") }
 	if now, _ = look(time.Minute, 0); now.FreeBytes != 900 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 
 	"tidemark/catalog"
@@ -18,6 +19,8 @@ import (
 type registrar struct {
 	db     *confdb.DB
 	cache  *confcache.Cache
+	// own is the template for an agent of ours on the server's machine; empty for none.
+	own    string
 	logger *slog.Logger
 }
 
@@ -31,9 +34,14 @@ func (r *registrar) Register(ctx context.Context, hello trapper.AgentHello) (boo
 	if ip == "" {
 		ip = hello.Peer
 	}
-	_, made, err := r.db.RegisterHost(ctx, hello.Host, metadata, confdb.Interface{IP: ip, Port: hello.Port})
+	id, made, err := r.db.RegisterHost(ctx, hello.Host, metadata, confdb.Interface{IP: ip, Port: hello.Port})
 	if err != nil {
 		return false, fmt.Errorf("register host %q: %w", hello.Host, err)
+	}
+	if made && hello.Tidemark && r.own != "" && isLoopback(hello.Peer) {
+		if err := r.db.LinkTemplate(ctx, id, r.own); err != nil {
+			r.logger.Warn("the template of the server is not linked to the host of its own machine", "host", hello.Host, "error", err)
+		}
 	}
 	if _, err := r.cache.Refresh(ctx); err != nil {
 		return false, fmt.Errorf("register host %q: %w", hello.Host, err)
@@ -42,6 +50,23 @@ func (r *registrar) Register(ctx context.Context, hello trapper.AgentHello) (boo
 		r.logger.Info("a new agent registered itself", "host", hello.Host, "address", hello.Peer, "metadata", metadata)
 	}
 	return true, nil
+}
+
+// ownTemplate is the template for the host of the server's own machine; none where the values are in PostgreSQL, which may be elsewhere.
+func (s *Server) ownTemplate() string {
+	if s.headroom == nil {
+		return ""
+	}
+	return confdb.ServerTemplate
+}
+
+// isLoopback reports whether an address, with or without a port, is on this machine.
+func isLoopback(peer string) bool {
+	if at, err := netip.ParseAddrPort(peer); err == nil {
+		return at.Addr().Unmap().IsLoopback()
+	}
+	at, err := netip.ParseAddr(peer)
+	return err == nil && at.Unmap().IsLoopback()
 }
 
 // declarer makes the items that our own agent declares, and the triggers that the host's templates have for them.

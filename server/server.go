@@ -345,7 +345,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 		},
 	}
 	if s.o.Autoregistration {
-		options.Registrar = &registrar{db: s.db, cache: s.cache, logger: s.logger}
+		options.Registrar = &registrar{db: s.db, cache: s.cache, own: s.ownTemplate(), logger: s.logger}
 	}
 	s.trapper = trapper.New(options)
 	s.traps = s.openTraps()
