@@ -75,10 +75,10 @@ func New(o Options) *Handler {
 	}
 	return &Handler{
 		table: o.Table, logger: o.Logger, slots: make(chan struct{}, maxAtOnce),
-		requests:   set.NewCounter("tidemark_remotewrite_requests_total"),
-		failed:     set.NewCounter("tidemark_remotewrite_failed_requests_total"),
-		histograms: set.NewCounter("tidemark_remotewrite_refused_histograms_total"),
-		exemplars:  set.NewCounter("tidemark_remotewrite_dropped_exemplars_total"),
+		requests:   set.GetOrCreateCounter("tidemark_remotewrite_requests_total"),
+		failed:     set.GetOrCreateCounter("tidemark_remotewrite_failed_requests_total"),
+		histograms: set.GetOrCreateCounter("tidemark_remotewrite_refused_histograms_total"),
+		exemplars:  set.GetOrCreateCounter("tidemark_remotewrite_dropped_exemplars_total"),
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 func repeats(t *testing.T) (times, columns int) {
 	text := os.Getenv("TIDEMARK_TRIAL_REPEATS")
 	if text == "" {
-		return 6, 200
+		return 6, 150
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -33,13 +33,12 @@ func repeats(t *testing.T) (times, columns int) {
 const second = int64(1e9)
 
 // fill writes the recorded trace again and again with shifted values, a pair for each time, and leaves the engine open.
-func fill(t *testing.T, dir string, shift uint64) *dbengine.DB {
+func fill(t *testing.T, dir string, shift uint64, times, most int) *dbengine.DB {
 	t.Helper()
 	columns, err := pagetest.Trace()
 	if err != nil {
 		t.Fatal(err)
 	}
-	times, most := repeats(t)
 	if most < len(columns) { // a mixture of those that vary and those that do not
 		step := len(columns) / most
 		for i := range most {
@@ -126,7 +125,8 @@ func TestRun(t *testing.T) {
 	queries := []Query{{Items: []model.ItemID{1, 2, 3}, Range: model.TimeRange{To: 600 * second}}, {Items: []model.ItemID{50}, Range: model.TimeRange{To: 900 * second}}}
 	for i := range reports {
 		dir = filepath.Join(t.TempDir(), "engine")
-		db = fill(t, dir, uint64(i)*977+3)
+		times, columns := repeats(t)
+		db = fill(t, dir, uint64(i)*977+3, times, columns)
 		before := contents(t, dir)
 		var last, total int64
 		o := Options{Dir: dir, Codecs: codecs(t, []string{"zstd:3", "none"}[:i+1]...), Queries: queries, Sample: 0.5, Scratch: scratch, Progress: func(d, all int64, _ string) { last, total = d, all }}
@@ -197,7 +197,7 @@ func checkReally(t *testing.T, db *dbengine.DB, dir string, r *Report) {
 // TestRun_ends leaves nothing when it is interrupted, removes what a killed one left, and refuses to run twice in one place.
 func TestRun_ends(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "engine")
-	db := fill(t, dir, 1)
+	db := fill(t, dir, 1, 3, 40)
 	scratch := t.TempDir()
 	left := filepath.Join(scratch, scratchName, "engine", "datafile-1-0000000001.ndf")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(left), 0o750), os.WriteFile(left, []byte("half"), 0o600)); err != nil {
