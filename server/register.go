@@ -17,8 +17,8 @@ import (
 
 // registrar makes hosts of agents that nobody configured.
 type registrar struct {
-	db     *confdb.DB
-	cache  *confcache.Cache
+	db    *confdb.DB
+	cache *confcache.Cache
 	// own is the template for an agent of ours on the server's machine; empty for none.
 	own    string
 	logger *slog.Logger
