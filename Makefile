@@ -49,6 +49,7 @@ system: build
 	bash test/compat/install.sh
 	bash test/collect/install.sh
 	bash test/metrics/install.sh
+	bash test/proxy/install.sh
 	bash test/e2e/install.sh
 	bash test/mongo/install.sh
 	bash test/backup/install.sh

@@ -135,6 +135,7 @@ func (b *builder) entry(c *model.HostConfig) *entry {
 		h.item(&c.Items[i])
 	}
 	h.resolveMasters()
+	h.markRemote()
 	h.entry.rules = make([]model.Rule, len(c.Rules))
 	for i := range c.Rules {
 		h.entry.rules[i] = h.rule(c.Rules[i])
@@ -275,6 +276,29 @@ func (h *hostBuilder) resolveMasters() {
 		h.dependents[master.ID] = append(h.dependents[master.ID], item)
 	}
 }
+
+// markRemote marks the items whose values a proxy asks for and preprocesses: all but calculated ones and what is made of those.
+func (h *hostBuilder) markRemote() {
+	if h.host.Proxy == 0 {
+		return
+	}
+	for i := range h.entry.items {
+		item := &h.entry.items[i]
+		source := item
+		// A dependent item is at most a few levels below its source; longer chains and rings end here.
+		for range maxDependence {
+			n, ok := h.byKey[h.masters[h.byKey[source.Key]]]
+			if source.Type != model.Dependent || !ok {
+				break
+			}
+			source = &h.entry.items[n]
+		}
+		item.Remote = source.Type != model.Calculated
+	}
+}
+
+// maxDependence bounds how many master items are looked at above an item; Zabbix has 3.
+const maxDependence = 8
 
 // interval reads the simple part of a delay: "30s", "1m;10s/1-5,9:00-18:00". Zero is for items that nobody asks for and
 // for those with custom intervals only.

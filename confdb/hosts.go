@@ -34,6 +34,11 @@ type Interface struct {
 // id. Metadata is what the agent says of itself; one whose words hold "tidemark" is our own agent. The metadata of a known
 // host is brought up to date; its templates are left alone. A name that no host can have is ErrInvalid.
 func (d *DB) RegisterHost(ctx context.Context, name, metadata string, interfaces ...Interface) (id model.HostID, made bool, err error) {
+	return d.RegisterProxied(ctx, "", name, metadata, interfaces...)
+}
+
+// RegisterProxied is RegisterHost for an agent that speaks to a proxy: a host that is made is assigned to it.
+func (d *DB) RegisterProxied(ctx context.Context, proxy, name, metadata string, interfaces ...Interface) (id model.HostID, made bool, err error) {
 	if !validHostName(name) {
 		return 0, false, fmt.Errorf("host name %.130q: %w; expected 1 to 128 letters, digits, spaces, '.', '_' and '-'", name, ErrInvalid)
 	}
@@ -56,8 +61,14 @@ func (d *DB) RegisterHost(ctx context.Context, name, metadata string, interfaces
 			return c.exec(ctx, "UPDATE hosts SET metadata = ? WHERE id = ?", metadata, id)
 		}
 		made = true
-		id, err = c.register(ctx, name, metadata, interfaces)
-		return err
+		if id, err = c.register(ctx, name, metadata, interfaces); err != nil || proxy == "" {
+			return err
+		}
+		by, err := c.proxy(ctx, proxy)
+		if err != nil {
+			return err
+		}
+		return c.assign(ctx, id, by, proxy)
 	})
 	if err != nil {
 		return 0, false, err

@@ -33,6 +33,15 @@ func (i *importer) owner(ctx context.Context, o *ownerDef) error {
 		return err
 	}
 	i.owners[ownerKey{o.kind, o.technical}] = id
+	if o.kind == hostOwner {
+		moved, err := i.importProxy(ctx, id, o)
+		if err != nil {
+			return err
+		}
+		if moved && what == unchanged {
+			what = updated
+		}
+	}
 	grouped, err := i.ownerGroups(ctx, owner{o.kind, id}, o.groups)
 	if err != nil {
 		return err

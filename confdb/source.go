@@ -154,7 +154,7 @@ func (r *hostReader) readHosts(ctx context.Context, span idRange) error {
 		c := &model.HostConfig{}
 		h := &c.Host
 		var tags, macros, interfaces, extra string
-		err := rows.Scan(&h.ID, &h.Host, &h.Name, &h.UUID, &h.Enabled, &h.Metadata, &tags, &macros, &interfaces, &extra, &h.Revision)
+		err := rows.Scan(&h.ID, &h.Host, &h.Name, &h.UUID, &h.Enabled, &h.Metadata, &tags, &macros, &interfaces, &extra, &h.Revision, &h.Proxy)
 		if err == nil {
 			h.Tags, err = unpackTags(tags)
 		}
@@ -172,7 +172,7 @@ func (r *hostReader) readHosts(ctx context.Context, span idRange) error {
 		}
 		r.hosts[h.ID] = c
 		return err
-	}, `SELECT id, host, name, uuid, enabled, metadata, tags, macros, interfaces, extra, revision FROM hosts WHERE id BETWEEN ? AND ?`,
+	}, `SELECT id, host, name, uuid, enabled, metadata, tags, macros, interfaces, extra, revision, coalesce(proxy_id, 0) FROM hosts WHERE id BETWEEN ? AND ?`,
 		span.from, span.to)
 }
 

@@ -32,15 +32,8 @@ func (d *DB) SetHostTLS(ctx context.Context, t model.HostTLS, keep time.Duration
 		return d.wrap("set TLS", err)
 	}
 	return d.change(ctx, "set TLS", func(c *change) error {
-		if t.HostID != 0 {
-			have, err := c.id(ctx, "SELECT id FROM hosts WHERE id = ?", t.HostID)
-			if err != nil {
-				return err
-			}
-			if have == 0 {
-				return fmt.Errorf("host %d: %w", t.HostID, ErrNotFound)
-			}
-			c.touch(t.HostID)
+		if err := c.checkPeer(ctx, t.HostID); err != nil {
+			return err
 		}
 		all, err := c.readTLS(ctx, box)
 		if err != nil {
@@ -48,7 +41,7 @@ func (d *DB) SetHostTLS(ctx context.Context, t model.HostTLS, keep time.Duration
 		}
 		for _, other := range all {
 			if other.HostID != t.HostID && t.Identity != "" && other.Identity == t.Identity && len(other.Key) > 0 && !bytes.Equal(other.Key, t.Key) {
-				return fmt.Errorf("PSK identity %q: %w; host %d has it with another key", t.Identity, ErrInvalid, other.HostID)
+				return fmt.Errorf("PSK identity %q: %w; %s has it with another key", t.Identity, ErrInvalid, peerName(other.HostID))
 			}
 			if other.HostID != t.HostID {
 				continue
@@ -65,6 +58,28 @@ func (d *DB) SetHostTLS(ctx context.Context, t model.HostTLS, keep time.Duration
 		}
 		return c.writeTLS(ctx, box, &t)
 	})
+}
+
+// checkPeer looks whether the host or proxy exists, and has a changed host read again.
+func (c *change) checkPeer(ctx context.Context, peer model.HostID) error {
+	what, query, id := "host", "SELECT id FROM hosts WHERE id = ?", int64(peer)
+	if proxy := peer.Proxy(); proxy != 0 {
+		what, query, id = "proxy", "SELECT id FROM proxies WHERE id = ?", int64(proxy)
+	}
+	if id == 0 {
+		return nil
+	}
+	have, err := c.id(ctx, query, id)
+	if err != nil {
+		return err
+	}
+	if have == 0 {
+		return fmt.Errorf("%s %d: %w", what, id, ErrNotFound)
+	}
+	if what == "host" {
+		c.touch(peer)
+	}
+	return nil
 }
 
 func checkTLS(t *model.HostTLS) error {
@@ -129,7 +144,8 @@ func (e *UnreadableError) Error() string { return "pre-shared keys cannot be rea
 // Unwrap returns the reason.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-const selectTLS = `SELECT coalesce(host_id, 0), connect, accept, identity, key, old_identity, old_key, old_until, issuer, subject
+// selectTLS gives proxies the ids of model.ProxyID.Peer.
+const selectTLS = `SELECT coalesce(host_id, proxy_id + 4611686018427387904, 0), connect, accept, identity, key, old_identity, old_key, old_until, issuer, subject
 	FROM host_tls ORDER BY 1`
 
 // scanTLS reads the rows; keys that do not open are left out and are unreadable.
@@ -157,6 +173,13 @@ func tlsPlace(host model.HostID, identity string) string {
 	return fmt.Sprintf("host_tls/%d/%s", host, identity)
 }
 
+func peerName(peer model.HostID) string {
+	if proxy := peer.Proxy(); proxy != 0 {
+		return fmt.Sprintf("proxy %d", proxy)
+	}
+	return fmt.Sprintf("host %d", peer)
+}
+
 func (c *change) readTLS(ctx context.Context, box *box) ([]model.HostTLS, error) {
 	s, err := c.prepare(ctx, selectTLS)
 	if err != nil {
@@ -172,14 +195,16 @@ func (c *change) readTLS(ctx context.Context, box *box) ([]model.HostTLS, error)
 }
 
 func (c *change) writeTLS(ctx context.Context, box *box, t *model.HostTLS) error {
-	var host any
-	if t.HostID != 0 {
-		host = t.HostID
+	var host, proxy any
+	if id := t.HostID.Proxy(); id != 0 {
+		proxy = int64(id)
+	} else if t.HostID != 0 {
+		host = int64(t.HostID)
 	}
-	if err := c.exec(ctx, "DELETE FROM host_tls WHERE host_id IS ?", host); err != nil {
+	if err := c.exec(ctx, "DELETE FROM host_tls WHERE host_id IS ? AND proxy_id IS ?", host, proxy); err != nil {
 		return err
 	}
-	return c.exec(ctx, `INSERT INTO host_tls (host_id, connect, accept, identity, key, old_identity, old_key, old_until, issuer, subject)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, host, t.Connect, t.Accept, t.Identity, box.seal(t.Key, tlsPlace(t.HostID, t.Identity)),
+	return c.exec(ctx, `INSERT INTO host_tls (host_id, proxy_id, connect, accept, identity, key, old_identity, old_key, old_until, issuer, subject)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, host, proxy, t.Connect, t.Accept, t.Identity, box.seal(t.Key, tlsPlace(t.HostID, t.Identity)),
 		t.OldIdentity, box.seal(t.OldKey, tlsPlace(t.HostID, t.OldIdentity)), t.OldUntil, t.Issuer, t.Subject)
 }

@@ -94,6 +94,10 @@ type Item struct {
 	// NewestAt is the time of the newest value that came in; Since is from when on values would have been seen. Unix
 	// nanoseconds; they decide nodata without a look into the history.
 	NewestAt, Since int64
+	// ProxySince is from when on values that come by a proxy are complete, Unix nanoseconds, and Lag for how long nothing was heard of that
+	// proxy; zeros for other items. nodata looks at them unless it is strict.
+	ProxySince int64
+	Lag        time.Duration
 	// Key is needed for bucket functions only.
 	Key string
 	// Many are the items that the reference of a function of many items stands for. The fields above have no meaning then.

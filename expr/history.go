@@ -230,10 +230,15 @@ func (m *Machine) fits(f *Func, t model.ValueType, bits uint64, payload []byte) 
 // nodata needs no values: the time of the newest that came in decides.
 func (m *Machine) nodata(f *Func, item *Item) (operand, FailCode) {
 	span := int64(f.Window.Span)
+	since := item.Since
+	if f.number != 1 { // not strict
+		span += int64(item.Lag)
+		since = max(since, item.ProxySince)
+	}
 	if m.moment.Now-item.NewestAt < span && item.NewestAt != 0 {
 		return known(0)
 	}
-	if m.moment.Now-item.Since < span {
+	if m.moment.Now-since < span {
 		return unknown(FailStart)
 	}
 	return known(1)

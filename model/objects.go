@@ -49,6 +49,8 @@ type Host struct {
 	IPMI *IPMIAccess
 	// DiscoveredBy is the item of the discovery rule that made this host; zero for others.
 	DiscoveredBy ItemID
+	// Proxy asks the host instead of the server; zero for none.
+	Proxy ProxyID
 	// Inventory are the fields that were filled in by hand; AutomaticInventory says that items fill theirs.
 	Inventory          Labels
 	AutomaticInventory bool
@@ -127,6 +129,8 @@ type Item struct {
 	MasterID ItemID
 	// HasDependents says that dependent items are made of the item's values.
 	HasDependents bool
+	// Remote says that a proxy asks for the item's values and preprocesses them.
+	Remote bool
 	// RuleID is set for the item of a discovery rule: its values are not stored, they say what is there.
 	RuleID RuleID
 	// DiscoveredBy is the item of the discovery rule that made this item; zero for others.

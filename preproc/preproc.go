@@ -183,10 +183,15 @@ func (p *Processor) process(b *model.Batch) {
 	p.reportClocks(b, last)
 }
 
-// row preprocesses one row in place. It reports whether the row is gone, because it yields no value, or left for the lane of its item or
+// row preprocesses one row in place; what a proxy preprocessed is only converted. It reports whether the row is gone, because it yields no value, or left for the lane of its item or
 // for its discovery rule.
 func (p *Processor) row(b *model.Batch, i int, item *model.Item) (gone, left bool) {
-	if len(item.Steps) == 0 && !item.HasDependents && item.RuleID == 0 {
+	if item.Remote && item.RuleID != 0 {
+		v, failure := rowValue(b, i)
+		p.discover(item, input{v, failure, 0})
+		return true, true
+	}
+	if item.Remote || len(item.Steps) == 0 && !item.HasDependents && item.RuleID == 0 {
 		if b.Types[i] != item.ValueType && b.Types[i] != model.Unsupported {
 			convertRow(b, i, item.ValueType)
 		}

@@ -42,6 +42,11 @@ func (s *Server) applyConfiguration(ctx context.Context, c *confcache.Changes) e
 			return err
 		}
 	}
+	if s.proxies != nil {
+		if err := s.proxies.refresh(ctx); err != nil {
+			return err
+		}
+	}
 	if s.discovery != nil {
 		s.discovery.Forget(c.DeletedItems)
 	}

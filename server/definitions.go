@@ -90,13 +90,13 @@ func (d trapperItems) Host(name []byte) (trapper.HostRef, bool) {
 	if !ok {
 		return trapper.HostRef{}, false
 	}
-	return trapper.HostRef{ID: h.ID, Enabled: h.Enabled, Metadata: h.Metadata}, true
+	return trapper.HostRef{ID: h.ID, Enabled: h.Enabled, Metadata: h.Metadata, Proxy: h.Proxy}, true
 }
 
 // ItemByKey implements trapper.Items.
 func (d trapperItems) ItemByKey(host model.HostID, key []byte) (trapper.ItemRef, bool) {
 	if item, ok := d.cache.Snapshot().ItemByKeyBytes(host, key); ok {
-		return itemRef(item), true
+		return d.ref(item), true
 	}
 	entry, ok := d.catalog.ByKeyBytes(host, key)
 	if !ok || entry.Kind != model.Declared {
@@ -113,7 +113,18 @@ func (d trapperItems) ItemByID(id model.ItemID) (trapper.ItemRef, bool) {
 	if !ok {
 		return trapper.ItemRef{}, false
 	}
-	return itemRef(item), true
+	return d.ref(item), true
+}
+
+// ref is itemRef with the proxy that the item's values come from.
+func (d trapperItems) ref(item *model.Item) trapper.ItemRef {
+	ref := itemRef(item)
+	if item.Remote {
+		if h, ok := d.cache.Snapshot().HostByID(item.HostID); ok {
+			ref.Proxy, ref.Enabled = h.Proxy, item.Enabled && h.Enabled
+		}
+	}
+	return ref
 }
 
 func itemRef(item *model.Item) trapper.ItemRef {

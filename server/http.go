@@ -51,6 +51,7 @@ func (s *Server) routes() []api.Route {
 	routes = append(routes, s.exportRoute())
 	routes = append(routes, s.agents.routes()...)
 	routes = append(routes, s.polling.routes()...)
+	routes = append(routes, s.proxyRoutes()...)
 	routes = append(routes, s.storageRoutes()...)
 	routes = append(routes, s.seriesRoutes()...)
 	return append(routes, api.SpecRoute(s.o.Version, routes))

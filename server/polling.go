@@ -13,6 +13,7 @@ import (
 	"tidemark/collect/calc"
 	"tidemark/collect/poller"
 	"tidemark/collect/self"
+	"tidemark/collect/trapper"
 	"tidemark/confcache"
 	"tidemark/expr"
 	"tidemark/model"
@@ -31,7 +32,9 @@ type pollingOptions struct {
 	// quiet, if not nil, says which hosts are not to be asked now.
 	quiet func(model.HostID) bool
 	// tasks, if not nil, gives an item of one of the further kinds its address; false leaves the item out.
-	tasks   func(h *model.Host, item *model.Item) (poller.Task, bool)
+	tasks func(h *model.Host, item *model.Item) (poller.Task, bool)
+	// proxied, if not nil, says what a host's proxy last said of an interface.
+	proxied func(h *model.Host, index int) (trapper.ProxyInterface, bool)
 	metrics *metrics.Set
 	logger  *slog.Logger
 }
@@ -151,7 +154,7 @@ func (p *polling) applyHost(s *confcache.Snapshot, id model.HostID) {
 
 func (p *polling) task(h *model.Host, item *model.Item) (poller.Task, bool) {
 	switch {
-	case !item.Enabled || !p.poller.Takes(item.Type):
+	case !item.Enabled || item.Remote || !p.poller.Takes(item.Type):
 		return poller.Task{}, false
 	case item.Type == model.Calculated || item.Type == model.Internal:
 		return poller.Task{Item: item}, true

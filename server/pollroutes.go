@@ -11,6 +11,7 @@ import (
 
 	"tidemark/api"
 	"tidemark/collect/poller"
+	"tidemark/collect/trapper"
 	"tidemark/model"
 )
 
@@ -126,9 +127,20 @@ func (p *polling) showInterfaces(r *http.Request) (any, error) {
 				out.Error, out.FailingSince = s.Error, s.FailingSince/int64(time.Millisecond)
 			}
 		}
+		if said, ok := p.proxied(h, i); ok {
+			out.State, out.Error = [...]string{"unknown", "available", "unavailable"}[said.Available], said.Error
+		}
 		list.Interfaces = append(list.Interfaces, out)
 	}
 	return list, nil
+}
+
+// proxied returns what the proxy of a host says of an interface.
+func (p *polling) proxied(h *model.Host, index int) (trapper.ProxyInterface, bool) {
+	if h.Proxy == 0 || p.o.proxied == nil {
+		return trapper.ProxyInterface{}, false
+	}
+	return p.o.proxied(h, index)
 }
 
 func (p *polling) showQueue(*http.Request) (any, error) {

@@ -123,6 +123,7 @@ type Server struct {
 	preproc     *preproc.Processor
 	trapper     *trapper.Server
 	agents      *agentAccess
+	proxies     *proxies
 	polling     *polling
 	checks      *checks
 	traps       *traps
@@ -280,7 +281,7 @@ func (s *Server) openEvaluation(ctx context.Context, _ vfs.FS) error {
 	}
 	s.hours = (&hourTrends{engine: s.engine}).countIn(s.metrics)
 	s.evaluator = trigger.New(trigger.Options{
-		Values: s.values, Events: s.events, Items: s.names, Trends: s.hours, States: s.events.States(), Evaluated: s.events.Evaluated(), Metrics: s.metrics, Logger: s.logger,
+		Values: s.values, Events: s.events, Items: s.names, Trends: s.hours, Absence: s.absence, States: s.events.States(), Evaluated: s.events.Evaluated(), Metrics: s.metrics, Logger: s.logger,
 	})
 	expressions.evaluator = s.evaluator
 	s.cache.Subscribe(s.applyConfiguration)
@@ -336,10 +337,14 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	if s.agents, err = openAgentAccess(ctx, s.db, s.o.Certificates, s.logger); err != nil {
 		return err
 	}
+	if err := s.openProxies(ctx); err != nil {
+		return err
+	}
 	options := trapper.Options{
 		Access: s.agents.keys, TLS: s.agents.trapperTLS(), Capped: s.histcache.Capped,
 		MaxConnections: connectionLimit(),
 		Sink:           s.preproc, Items: trapperItems{s.definitions}, Presence: s.presence, Marks: s.engine, Log: s.logger, Metrics: s.metrics,
+		Proxies: s.proxies,
 		Declarer: &declarer{
 			definitions: s.definitions, engine: s.engine, classes: s.classes, db: s.db, changed: s.itemsChanged, logger: s.logger,
 		},
@@ -357,7 +362,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	}
 	s.polling = newPolling(pollingOptions{
 		sink: s.preproc, names: s.names, values: s.values, trends: s.hours, version: s.o.Version, started: s.started,
-		kinds: append(s.agents.kinds(), s.checks.kinds...), tasks: pollTask, quiet: s.noData.has, metrics: s.metrics, logger: s.logger,
+		kinds: append(s.agents.kinds(), s.checks.kinds...), tasks: pollTask, quiet: s.noData.has, proxied: s.proxies.interfaceOf, metrics: s.metrics, logger: s.logger,
 	})
 	return nil
 }

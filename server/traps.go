@@ -79,7 +79,7 @@ func (t *traps) targets(ctx context.Context, s *confcache.Snapshot) []snmptrap.T
 		items := s.Items(h.ID)
 		for i := range items {
 			item := &items[i]
-			if item.Type != model.SNMPTrap || !item.Enabled {
+			if item.Type != model.SNMPTrap || !item.Enabled || item.Remote {
 				continue
 			}
 			at := h.InterfaceFor(item)

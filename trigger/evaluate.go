@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"tidemark/expr"
 	"tidemark/model"
@@ -53,6 +54,7 @@ type verdict struct {
 // worker evaluates a share of the touched triggers.
 type worker struct {
 	machine     expr.Machine
+	absence     func(item model.ItemID, now int64) (since int64, lag time.Duration)
 	items       []expr.Item
 	changes     []model.StateChange
 	deferred    []verdict
@@ -262,6 +264,9 @@ func (w *worker) evaluateJob(ctx context.Context, t *trigger, j *job, b *model.B
 		item := expr.Item{ID: n.id, Type: n.kind, Missing: n.id == 0, NewestAt: n.newestAt}
 		if t.slot != noSlot {
 			item.Since = n.since
+			if w.absence != nil && n.id != 0 {
+				item.ProxySince, item.Lag = w.absence(n.id, moment.Now)
+			}
 		}
 		if n.id == rowItem && rowItem != 0 {
 			item.Unsupported = unsupportedRow

@@ -60,6 +60,9 @@ type Options struct {
 	Items  Items
 	// Trends may be nil: functions of trends are unknown then.
 	Trends expr.Trends
+	// Absence, if not nil, says of the values of an item that come by way of a proxy since when none of an earlier time can come any more,
+	// Unix nanoseconds, and for how long nothing was heard of the proxy. It is asked at now; zeros for other items.
+	Absence func(item model.ItemID, now int64) (since int64, lag time.Duration)
 	// States are the stored states, and Evaluated the LSN that they belong to.
 	States    []model.TriggerState
 	Evaluated model.LSN
@@ -148,7 +151,7 @@ func New(o Options) *Evaluator {
 		count = runtime.GOMAXPROCS(0)
 	}
 	for range count {
-		e.workers = append(e.workers, &worker{machine: expr.Machine{Values: e.values, Trends: o.Trends, Zone: e.zone}})
+		e.workers = append(e.workers, &worker{absence: o.Absence, machine: expr.Machine{Values: e.values, Trends: o.Trends, Zone: e.zone}})
 	}
 	e.meter(o.Metrics)
 	return e

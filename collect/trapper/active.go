@@ -35,6 +35,9 @@ func (s *Server) activeChecks(ctx context.Context, c *conn, w *worker, r *zbx.Re
 		w.answer = zbx.AppendFailed(w.answer, "host ["+clip(r.Host)+"] not found")
 		return
 	}
+	if s.proxied(c, w, host, r.Host) {
+		return
+	}
 	if !host.Enabled {
 		s.refuse(c, unknownAgent, "an agent of a host that is not monitored asks for its list", "host", clip(r.Host))
 		w.answer = zbx.AppendFailed(w.answer, "host \""+clip(r.Host)+"\" not monitored")
@@ -155,7 +158,7 @@ func hello(c *conn, r *zbx.Request) AgentHello {
 func (s *Server) textChecks(c *conn, w *worker, t zbx.TextRequest) {
 	host, ok := s.o.Items.Host(t.Host)
 	switch {
-	case !ok || !host.Enabled:
+	case !ok || !host.Enabled || host.Proxy != 0:
 		s.refuse(c, unknownAgent, "an unknown agent asks for its list", "host", clip(t.Host))
 	case !s.allows(host.ID, c):
 		s.kindRefused(c, t.Host)

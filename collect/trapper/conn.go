@@ -52,7 +52,9 @@ type worker struct {
 	text   []byte
 	// answer is the body of the answer, out its frame.
 	answer, out []byte
-	ingest      ingest
+	// squeeze has the answer compressed even if the request was not.
+	squeeze bool
+	ingest  ingest
 }
 
 func newWorker(s *Server) *worker {
@@ -82,7 +84,7 @@ func (s *Server) handle(ctx context.Context, c *conn) {
 		return
 	}
 	s.meters.received.Add(len(body))
-	w.answer = w.answer[:0]
+	w.answer, w.squeeze = w.answer[:0], false
 	s.serve(ctx, c, w, body)
 	s.giveBack(c)
 	if len(w.answer) == 0 {
@@ -216,7 +218,7 @@ func (s *Server) write(c *conn, w *worker, h zbx.Header) error {
 	out := w.answer
 	switch {
 	case c.raw:
-	case h.Compressed():
+	case h.Compressed() || w.squeeze:
 		w.out = w.zip.AppendCompressed(w.out[:0], w.answer)
 		out = w.out
 	default:
@@ -271,6 +273,8 @@ func (s *Server) serve(ctx context.Context, c *conn, w *worker, body []byte) {
 		s.activeChecks(ctx, c, w, &r)
 	case zbx.Heartbeat:
 		s.heartbeat(c, &r)
+	case zbx.ProxyConfig, zbx.ProxyData, zbx.ProxyHeartbeat:
+		s.proxy(ctx, c, w, &r)
 	default:
 		s.refuse(c, unknownRequest, "the request is none that this server answers", "request", clip(r.Name))
 		w.answer = zbx.AppendFailed(w.answer, "unsupported request '"+clip(r.Name)+"'")

@@ -12,6 +12,8 @@ type HostRef struct {
 	ID model.HostID
 	// Enabled is false for a host that is not monitored: its values are refused.
 	Enabled bool
+	// Proxy is what its agent must speak to instead; zero for none.
+	Proxy model.ProxyID
 	// Metadata is what its agent said of itself when it was registered.
 	Metadata string
 }
@@ -27,6 +29,8 @@ type ItemRef struct {
 	Enabled bool
 	// Trapping is set for HTTP agent items that accept values from senders too.
 	Trapping bool
+	// Proxy is what asks for the item's values and preprocesses them; zero for the server itself.
+	Proxy model.ProxyID
 	// AllowedHosts is the list of peers from which values of the item may come by a sender, macros expanded: addresses,
 	// networks and DNS names, parted by commas; empty for all.
 	AllowedHosts string

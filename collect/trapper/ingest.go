@@ -52,6 +52,9 @@ type ingest struct {
 	hostName       []byte
 	host           HostRef
 	known, allowed bool
+	// proxy is set when a proxy sends; seenHost is the host of the value before.
+	proxy    model.ProxyID
+	seenHost model.HostID
 	// token is the session of the request; held are its sessions, one per host.
 	token []byte
 	held  []heldSession
@@ -133,6 +136,9 @@ func (in *ingest) take(ctx context.Context, row *zbx.Row) error {
 	if row.Bad != "" {
 		in.fail(badRow)
 		return nil
+	}
+	if in.proxy != 0 {
+		return in.fromProxy(ctx, row)
 	}
 	name := in.requestHost
 	if row.Has&zbx.HasHost != 0 {
@@ -219,6 +225,9 @@ func (in *ingest) item(ctx context.Context, row *zbx.Row) (ItemRef, string, erro
 	}
 	if item.HostID != in.host.ID {
 		return item, otherHost, nil
+	}
+	if item.Proxy != 0 {
+		return item, otherProxy, nil
 	}
 	if !item.Enabled || !in.host.Enabled {
 		return item, disabled, nil

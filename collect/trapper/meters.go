@@ -22,6 +22,8 @@ const (
 	valueTooLong = "value_too_long"
 	badBinary    = "bad_binary"
 	notAllowed   = "not_allowed"
+	// otherProxy is for values of items that another proxy, or the server itself, collects.
+	otherProxy = "other_proxy"
 )
 
 // The reasons why a request or a connection is refused. Each has a counter; those of zbx.FrameError join them.
@@ -42,18 +44,21 @@ const (
 	paused         = "paused"
 	// handshakeFailed is for TLS handshakes, also with an unknown identity or a wrong key.
 	handshakeFailed = "tls_handshake"
+	unknownProxy    = "unknown_proxy"
+	// proxyWaits is for values of proxies for which there is no room now.
+	proxyWaits = "proxy_waits"
 )
 
 var (
 	valueReasons = []string{
 		badRow, noHost, unknownHost, unknownItem, otherHost, disabled, wrongType, duplicate, noValue, valueTooLong, badBinary,
-		notAllowed,
+		notAllowed, otherProxy,
 	}
 	requestReasons = []string{
 		tlsUnsupported, timedOut, evicted, noMemory, badSyntax, badForm, unknownRequest, unknownAgent, badSession, notStored, redeclare,
-		answerFailed, kindNotAllowed, paused, handshakeFailed, "magic", "flags", "too_large", "truncated", "zlib",
+		answerFailed, kindNotAllowed, paused, handshakeFailed, unknownProxy, proxyWaits, otherProxy, "magic", "flags", "too_large", "truncated", "zlib",
 	}
-	requestNames = []string{"sender data", "agent data", "active checks", "active check heartbeat", "text", "other"}
+	requestNames = []string{"sender data", "agent data", "active checks", "active check heartbeat", "proxy config", "proxy data", "proxy heartbeat", "text", "other"}
 )
 
 // meters are the counters of a server.

@@ -33,6 +33,8 @@ type Options struct {
 	Declarer Declarer
 	// Presence hears of every sign of life of a host; nil for nobody.
 	Presence Presence
+	// Proxies knows the proxies; nil refuses them.
+	Proxies Proxies
 	// Access says which peer may speak for which host; nil lets every peer speak for every host.
 	Access Access
 	// TLS serves connections that start with TLS; nil refuses them.

@@ -43,6 +43,16 @@ func AppendPaused(dst []byte) []byte {
 // uploadDisabled is the member that asks agents from 7.0 to keep their values until an answer comes without it.
 const uploadDisabled = `,"upload":"disabled"`
 
+// AppendProxyAnswer appends the answer to `proxy data`: success or failed, and whether the proxy may send values.
+func AppendProxyAnswer(dst []byte, response, info string, takes bool) []byte {
+	dst = appendResponse(dst, response, info)
+	upload := "enabled"
+	if !takes {
+		upload = "disabled"
+	}
+	return append(append(append(dst[:len(dst)-1], `,"upload":"`...), upload...), `"}`...)
+}
+
 // AppendRedeclare appends the answer that asks our own agent to send the request again with a declaration of every key
 // in it. Nothing of the request was taken.
 func AppendRedeclare(dst []byte, info string) []byte {

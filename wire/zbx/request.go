@@ -24,6 +24,12 @@ type Request struct {
 	Tidemark uint64
 	// Data and Declare are the arrays as JSON text, nil when absent; see NewRows and NewDeclarations.
 	Data, Declare []byte
+	// History, Availability and Registrations are the arrays of a proxy as JSON text, nil when absent.
+	History, Availability, Registrations []byte
+	// More is not zero when a proxy has more values than it sends.
+	More uint64
+	// Clock and NS are the time of a proxy, Unix seconds and nanoseconds.
+	Clock, NS uint64
 }
 
 // MaxNameBytes bounds host names, item keys, tokens and metadata in a request, in bytes. Keys of 2,048 characters of up to
@@ -76,6 +82,18 @@ func (r *Request) member(s *scanner, k []byte) error {
 	switch string(k) {
 	case "data":
 		return array(s, &r.Data)
+	case "history data":
+		return array(s, &r.History)
+	case "interface availability":
+		return array(s, &r.Availability)
+	case "auto registration":
+		return array(s, &r.Registrations)
+	case "more":
+		return number(s, &r.More)
+	case "clock":
+		return number(s, &r.Clock)
+	case "ns":
+		return number(s, &r.NS)
 	case "declare":
 		return array(s, &r.Declare)
 	case "request":

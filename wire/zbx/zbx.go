@@ -37,6 +37,10 @@ const (
 	AgentData    = "agent data"
 	ActiveChecks = "active checks"
 	Heartbeat    = "active check heartbeat"
+	// Those of proxies.
+	ProxyConfig    = "proxy config"
+	ProxyData      = "proxy data"
+	ProxyHeartbeat = "proxy heartbeat"
 )
 
 // FrameError says that bytes are no acceptable frame. A connection that sent such bytes cannot be read on.

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// proxyInfo is a proxy as the API has it.
+type proxyInfo struct {
+	Name, Description, Version, Address string
+	Hosts                               int
+	SeenAt                              int64 `json:"seen_at"`
+	StoredAt                            int64 `json:"stored_at"`
+	ConfiguredAt                        int64 `json:"configured_at"`
+	Values                              uint64
+	Backlog                             bool
+	TLS                                 hostTLS
+}
+
+func proxiesCommand() *cobra.Command {
+	r := &remote{}
+	c := &cobra.Command{Use: "proxies", Short: "Look at proxies, make them known, and assign hosts to them"}
+	r.add(c)
+	c.AddCommand(&cobra.Command{
+		Use: "list", Short: "Show the proxies and how they are doing", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return listProxies(c, r) },
+	}, addProxyCommand(r), &cobra.Command{
+		Use: "remove NAME", Short: "Remove a proxy; the server asks its hosts itself", Args: someArgs(1, 1, "the name of a proxy"),
+		RunE: func(c *cobra.Command, args []string) error {
+			text, err := r.call(c.Context(), http.MethodDelete, "/api/proxies/"+url.PathEscape(args[0]), nil, nil)
+			return said(c, r, err, text, "removed "+args[0])
+		},
+	}, &cobra.Command{
+		Use: "assign HOST [PROXY]", Short: "Have a proxy ask a host; without PROXY the server asks it", Args: someArgs(1, 2, "a host and the name of a proxy"),
+		RunE: func(c *cobra.Command, args []string) error { return assignProxy(c, r, append(args, "")) },
+	})
+	return c
+}
+
+func said(c *cobra.Command, r *remote, err error, text []byte, line string) error {
+	if err != nil {
+		return err
+	}
+	if r.asJSON {
+		_, err = c.OutOrStdout().Write(text)
+		return err
+	}
+	_, err = fmt.Fprintln(c.OutOrStdout(), plainCell(line))
+	return err
+}
+
+func assignProxy(c *cobra.Command, r *remote, args []string) error {
+	id, err := r.hostID(c.Context(), args[0])
+	if err != nil {
+		return err
+	}
+	if id == "0" {
+		return usagef("assign expects a host, got %s", args[0])
+	}
+	text, err := r.call(c.Context(), http.MethodPut, "/api/hosts/"+id+"/proxy", map[string]string{"proxy": args[1]}, nil)
+	if args[1] == "" {
+		return said(c, r, err, text, args[0]+" is asked by the server")
+	}
+	return said(c, r, err, text, args[0]+" is asked by proxy "+args[1])
+}
+
+func addProxyCommand(r *remote) *cobra.Command {
+	in := struct {
+		Name        string   `json:"name"`
+		Description string   `json:"description"`
+		TLS         *hostTLS `json:"tls,omitempty"`
+	}{}
+	secure := &hostTLS{Connect: "unencrypted"}
+	keyFile := ""
+	var keep time.Duration
+	c := &cobra.Command{
+		Use: "add NAME", Short: "Make a proxy known, or change what is known of it",
+		Long: "Make a proxy known under the name that it has in its configuration (Hostname), or change its description and how its connections are\n" +
+			"protected. Without --accept the protection stays as it is; a new proxy is let in unencrypted.",
+		Example: "  tidemark proxies add branch1 --accept psk --psk-identity branch1 --psk-file branch1.psk",
+		Args:    someArgs(1, 1, "the name of a proxy"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if (secure.PSKIdentity == "") != (keyFile == "") {
+				return usagef("--psk-identity and --psk-file belong together")
+			}
+			if len(secure.Accept) == 0 && (keyFile != "" || secure.Issuer+secure.Subject != "" || keep > 0) {
+				return usagef("--psk-identity, --issuer, --subject and --keep need --accept")
+			}
+			if keyFile != "" {
+				key, err := readKeyFile(keyFile)
+				if err != nil {
+					return err
+				}
+				secure.PSK = hex.EncodeToString(key)
+			}
+			if keep > 0 {
+				secure.Keep = keep.String()
+			}
+			if in.Name = args[0]; len(secure.Accept) > 0 {
+				in.TLS = secure
+			}
+			text, err := r.call(c.Context(), http.MethodPost, "/api/proxies", in, nil)
+			return said(c, r, err, text, "proxy "+args[0]+" is known")
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&in.Description, "description", "", "what people should know of it")
+	f.StringSliceVar(&secure.Accept, "accept", nil, "how it may connect, with commas between: unencrypted, psk, cert")
+	f.StringVar(&secure.PSKIdentity, "psk-identity", "", "identity of the pre-shared key")
+	f.StringVar(&keyFile, "psk-file", "", "file with the pre-shared key in hexadecimal digits")
+	f.DurationVar(&keep, "keep", 0, "how long the key that is replaced stays good, at most 2160h")
+	f.StringVar(&secure.Issuer, "issuer", "", "issuer that its certificate must have, such as CN=Example CA")
+	f.StringVar(&secure.Subject, "subject", "", "subject that its certificate must have, such as CN=branch1,O=Example")
+	return c
+}
+
+func listProxies(c *cobra.Command, r *remote) error {
+	var list struct{ Proxies []proxyInfo }
+	text, err := r.call(c.Context(), http.MethodGet, "/api/proxies", nil, &list)
+	if err != nil {
+		return err
+	}
+	if r.asJSON {
+		_, err := c.OutOrStdout().Write(text)
+		return err
+	}
+	w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tHOSTS\tVERSION\tADDRESS\tSEEN\tVALUES STORED\tVALUES\tBACKLOG\tACCEPTS")
+	when := func(at int64) string {
+		if at == 0 {
+			return "never"
+		}
+		return time.UnixMilli(at).Format(time.DateTime)
+	}
+	for _, p := range list.Proxies {
+		backlog := "no"
+		if p.Backlog {
+			backlog = "yes"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", plainCell(p.Name), p.Hosts, plainCell(p.Version), plainCell(p.Address), when(p.SeenAt),
+			when(p.StoredAt), p.Values, backlog, strings.Join(p.TLS.Accept, ", "))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,296 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"tidemark/collect/keyring"
+	"tidemark/collect/trapper"
+	"tidemark/confcache"
+	"tidemark/confdb"
+	"tidemark/model"
+	"tidemark/wire/proxyconfig"
+)
+
+const (
+	// proxyAway is for how long a proxy must be silent for what it brings then to count as the end of an outage: longer than the minute
+	// between heartbeats.
+	proxyAway = 75 * time.Second
+	// proxyQuiet is for how long nodata() says nothing after a proxy is back or has said that it has more; a proxy without values says so
+	// by heartbeats only.
+	proxyQuiet = time.Minute
+	// Values of proxies are refused when the history cache is filled to proxyStop percent, and taken again below proxyGo.
+	proxyStop, proxyGo = 80, 60
+)
+
+// proxies knows the proxies: who they are, what they are to do, and how they are doing. It implements trapper.Proxies.
+type proxies struct {
+	db     *confdb.DB
+	cache  *confcache.Cache
+	keys   *keyring.Keyring
+	used   func() (usedBytes, limitBytes int)
+	newer  bool // takes agents in that register themselves
+	logger *slog.Logger
+	start  int64
+
+	waiting atomic.Bool
+	values  *metrics.Counter
+
+	mu     sync.Mutex
+	byName map[string]*proxyState
+	byID   map[model.ProxyID]*proxyState
+}
+
+// proxyState is how one proxy is doing; guarded by proxies.mu. Times are Unix nanoseconds, zero for never.
+type proxyState struct {
+	model.Proxy
+	contact trapper.ProxyContact
+	// seenAt is when it was heard of last, storedAt when values of it were stored.
+	seenAt, storedAt, configuredAt int64
+	values                         uint64
+	backlog                        bool
+	// quietUntil ends the time in which missing values say nothing.
+	quietUntil int64
+	interfaces map[uint64]trapper.ProxyInterface
+}
+
+func (p *proxies) refresh(ctx context.Context) error {
+	list, err := p.db.Proxies(ctx)
+	if err != nil {
+		return fmt.Errorf("read the proxies: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.byID
+	p.byName, p.byID = make(map[string]*proxyState, len(list)), make(map[model.ProxyID]*proxyState, len(list))
+	for _, known := range list {
+		state := old[known.ID]
+		if state == nil {
+			state = &proxyState{interfaces: map[uint64]trapper.ProxyInterface{}}
+		}
+		state.Proxy = known
+		p.byName[known.Name], p.byID[known.ID] = state, state
+	}
+	return nil
+}
+
+// measure registers the metrics.
+func (p *proxies) measure(set *metrics.Set) {
+	p.values = set.NewCounter("tidemark_proxies_values_total")
+	set.NewGauge("tidemark_proxies", func() float64 { p.mu.Lock(); defer p.mu.Unlock(); return float64(len(p.byID)) })
+	set.NewGauge("tidemark_proxies_silent", func() float64 {
+		now, n := time.Now().UnixNano(), 0
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, s := range p.byID {
+			if now-s.seenAt > 2*int64(proxyQuiet) {
+				n++
+			}
+		}
+		return float64(n)
+	})
+	set.NewGauge("tidemark_proxies_waiting", func() float64 {
+		if p.waiting.Load() {
+			return 1
+		}
+		return 0
+	})
+}
+
+// Proxy implements trapper.Proxies.
+func (p *proxies) Proxy(name []byte) (model.ProxyID, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.byName[string(name)]
+	if s == nil {
+		return 0, false
+	}
+	return s.ID, true
+}
+
+// Takes implements trapper.Proxies.
+func (p *proxies) Takes() bool {
+	used, limit := p.used()
+	switch percent := 100 * used / max(1, limit); {
+	case percent >= proxyStop:
+		p.waiting.Store(true)
+	case percent < proxyGo:
+		p.waiting.Store(false)
+	}
+	return !p.waiting.Load()
+}
+
+// Began implements trapper.Proxies.
+func (p *proxies) Began(id model.ProxyID, c trapper.ProxyContact) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.byID[id]
+	if s == nil {
+		return
+	}
+	if c.At-s.seenAt > int64(proxyAway) {
+		s.quietUntil = c.At + int64(proxyQuiet)
+		p.logger.Info("a proxy is here", "proxy", s.Name, "address", c.Peer, "version", c.Version)
+	}
+	if c.AheadNanos == 0 {
+		c.AheadNanos = s.contact.AheadNanos
+	}
+	s.contact, s.seenAt = c, max(s.seenAt, c.At)
+}
+
+// Stored implements trapper.Proxies.
+func (p *proxies) Stored(id model.ProxyID, at int64, values int, backlog bool) {
+	p.values.Add(values)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.byID[id]
+	if s == nil {
+		return
+	}
+	s.seenAt, s.backlog = max(s.seenAt, at), backlog
+	s.values += uint64(values)
+	if values > 0 {
+		s.storedAt = at
+	}
+	switch {
+	case backlog:
+		s.quietUntil = at + int64(proxyQuiet)
+	case s.quietUntil > at:
+		s.quietUntil = at
+	}
+}
+
+// Available implements trapper.Proxies.
+func (p *proxies) Available(id model.ProxyID, states []trapper.ProxyInterface) {
+	snapshot := p.cache.Snapshot()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.byID[id]
+	if s == nil {
+		return
+	}
+	for _, state := range states {
+		host, n := proxyconfig.OfInterfaceID(state.ID)
+		if h, ok := snapshot.HostByID(host); ok && h.Proxy == id && n < len(h.Interfaces) && state.Available >= 0 && state.Available <= 2 {
+			state.Error = state.Error[:min(len(state.Error), 2048)]
+			s.interfaces[state.ID] = state
+		}
+	}
+}
+
+// interfaceOf returns what the proxy of a host said of an interface.
+func (p *proxies) interfaceOf(h *model.Host, index int) (trapper.ProxyInterface, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.byID[h.Proxy]
+	if s == nil {
+		return trapper.ProxyInterface{}, false
+	}
+	state, ok := s.interfaces[proxyconfig.InterfaceID(h.ID, index)]
+	return state, ok
+}
+
+// Register implements trapper.Proxies.
+func (p *proxies) Register(ctx context.Context, id model.ProxyID, hello trapper.AgentHello) error {
+	p.mu.Lock()
+	s := p.byID[id]
+	p.mu.Unlock()
+	if s == nil || !p.newer {
+		return nil
+	}
+	if h, ok := p.cache.Snapshot().Host(hello.Host); ok && h.Metadata == hello.Metadata {
+		return nil
+	}
+	_, made, err := p.db.RegisterProxied(ctx, s.Name, hello.Host, hello.Metadata, confdb.Interface{IP: hello.IP, DNS: hello.Interface, Port: hello.Port})
+	if err != nil {
+		return err
+	}
+	if made {
+		p.logger.Info("a new agent behind a proxy registered itself", "host", hello.Host, "proxy", s.Name, "address", hello.IP, "metadata", hello.Metadata)
+	}
+	_, err = p.cache.Refresh(ctx)
+	return err
+}
+
+// Config implements trapper.Proxies.
+func (p *proxies) Config(dst []byte, id model.ProxyID, version string, positions func(model.ItemID) (size, mtime uint64)) ([]byte, error) {
+	if line := versionLine(version); line != proxyconfig.Version {
+		return dst, fmt.Errorf("the versions do not match: the proxy is of version %q, and configurations are given in the form of %s; values are taken all the same", line, proxyconfig.Version)
+	}
+	dst, err := proxyconfig.Encode(dst, p.configuration(id), positions)
+	if err != nil {
+		return dst, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.byID[id]; s != nil {
+		s.configuredAt = time.Now().UnixNano()
+	}
+	return dst, nil
+}
+
+// configuration is what a proxy is to do.
+func (p *proxies) configuration(id model.ProxyID) *proxyconfig.Configuration {
+	c := &proxyconfig.Configuration{}
+	c.Newcomers, _ = p.keys.HostTLS(0)
+	snapshot := p.cache.Snapshot()
+	for h := range snapshot.Hosts() {
+		if h.Proxy != id || !h.Enabled {
+			continue
+		}
+		host := proxyconfig.Host{Host: h}
+		host.TLS, _ = p.keys.HostTLS(h.ID)
+		items := snapshot.Items(h.ID)
+		enabled := make(map[model.ItemID]bool, len(items))
+		for i := range items {
+			enabled[items[i].ID] = items[i].Enabled && items[i].Remote
+		}
+		for i := range items {
+			if item := &items[i]; enabled[item.ID] && (item.MasterID == 0 || enabled[item.MasterID]) {
+				host.Items = append(host.Items, item)
+			}
+		}
+		c.Hosts = append(c.Hosts, host)
+	}
+	return c
+}
+
+// versionLine cuts a version to its first two numbers.
+func versionLine(version string) string {
+	parts := strings.SplitN(version, ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
+}
+
+// absence says how the values of a host that a proxy asks may be late: since when the proxy has nothing older left, and by how much it
+// was not heard of. Both are zero for hosts that the server asks.
+func (p *proxies) absence(id model.ProxyID, now int64) (since int64, lag time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.byID[id]
+	if s == nil {
+		return 0, 0
+	}
+	seen := cmp.Or(s.seenAt, p.start)
+	return min(now, s.quietUntil), time.Duration(max(0, now-seen))
+}
+
+// list returns copies of the states, by name.
+func (p *proxies) list() []proxyState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]proxyState, 0, len(p.byID))
+	for _, s := range p.byID {
+		out = append(out, *s)
+	}
+	slices.SortFunc(out, func(a, b proxyState) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}

@@ -1,0 +1,102 @@
+package server
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"tidemark/collect/trapper"
+	"tidemark/confdb"
+	"tidemark/model"
+)
+
+const proxiedExport = `zabbix_export:
+  version: '6.0'
+  groups: [{name: G}]
+  hosts:
+    - host: far
+      name: far
+      groups: [{name: G}]
+      proxy: {name: p1}
+      items:
+        - {name: a, type: TRAP, key: a, delay: '0'}
+        - {name: c, type: CALCULATED, key: c, delay: 1m, params: 'last(//a)'}
+        - {name: d, type: DEPENDENT, key: d, delay: '0', master_item: {key: a}}
+        - {name: e, type: DEPENDENT, key: e, delay: '0', master_item: {key: c}}
+    - {host: near, name: near, groups: [{name: G}], items: [{name: a, type: TRAP, key: a, delay: '0'}]}
+`
+
+// A proxy is given the items of its hosts that it can make itself; nodata waits for it.
+func TestProxies_configurationAndAbsence(t *testing.T) {
+	s := openForTest(t)
+	ctx := t.Context()
+	if _, err := s.db.Import(ctx, "x.yaml", []byte(proxiedExport), confdb.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.cache.Refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
+	id, ok := s.proxies.Proxy([]byte("p1"))
+	if !ok {
+		t.Fatal("the proxy of the import is not known")
+	}
+	body, err := s.proxies.Config(nil, id, "6.0.14", func(model.ItemID) (uint64, uint64) { return 0, 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tables map[string]struct {
+		Fields []string
+		Data   [][]any
+	}
+	if err := json.Unmarshal(body, &tables); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.Index(tables["items"].Fields, "key_")
+	var keys []string
+	for _, row := range tables["items"].Data {
+		keys = append(keys, row[at].(string))
+	}
+	if slices.Sort(keys); !slices.Equal(keys, []string{"a", "d"}) || len(tables["hosts"].Data) != 1 {
+		t.Errorf("items %q of %d hosts, want a and d of one", keys, len(tables["hosts"].Data))
+	}
+	if _, err := s.proxies.Config(nil, id, "7.0.1", nil); err == nil {
+		t.Error("a proxy of another version is given a configuration")
+	}
+	far, _ := s.cache.Snapshot().Host("far")
+	near, _ := s.cache.Snapshot().Host("near")
+	item, _ := s.cache.Snapshot().ItemByKey(far.ID, "a")
+	other, _ := s.cache.Snapshot().ItemByKey(near.ID, "a")
+	start := s.started.UnixNano()
+	f := func(what string, now int64, wantSince int64, wantLag time.Duration) {
+		t.Helper()
+		if since, lag := s.absence(item.ID, now); since != wantSince || lag != wantLag {
+			t.Errorf("%s: since %d, lag %s, want %d and %s", what, since, lag, wantSince, wantLag)
+		}
+	}
+	f("never seen", start+5, 0, 5)
+	back := start + int64(time.Hour)
+	s.proxies.Began(id, trapper.ProxyContact{At: back, Data: true})
+	f("back", back+1, back+1, 1)
+	s.proxies.Stored(id, back+10, 1, true)
+	f("with a backlog", back+20, back+20, 10)
+	s.proxies.Stored(id, back+30, 1, false)
+	f("drained", back+40, back+30, 10)
+	if since, lag := s.absence(other.ID, back); since != 0 || lag != 0 {
+		t.Errorf("an item of the server: since %d, lag %s", since, lag)
+	}
+}
+
+// Values of proxies are refused from 80 % of the history cache on, and taken again below 60 %.
+func TestProxies_takes(t *testing.T) {
+	used := 0
+	p := &proxies{used: func() (int, int) { return used, 100 }}
+	for _, step := range []struct {
+		used int
+		want bool
+	}{{0, true}, {79, true}, {80, false}, {60, false}, {59, true}, {79, true}} {
+		if used = step.used; p.Takes() != step.want {
+			t.Errorf("at %d %%: takes %v, want %v", step.used, !step.want, step.want)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"tidemark/access"
+	"tidemark/api"
+	"tidemark/confdb"
+	"tidemark/model"
+)
+
+// proxyList is the answer of the list of proxies.
+type proxyList struct {
+	Proxies []proxyInfo `json:"proxies"`
+}
+
+// proxyInfo is one proxy; times are Unix milliseconds, zero for never since the server's start.
+type proxyInfo struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Hosts       int    `json:"hosts"`
+	Version     string `json:"version,omitempty"`
+	Address     string `json:"address,omitempty"`
+	SeenAt      int64  `json:"seen_at"`
+	// StoredAt is when values came last, ConfiguredAt when the proxy was given its configuration.
+	StoredAt     int64  `json:"stored_at"`
+	ConfiguredAt int64  `json:"configured_at"`
+	Values       uint64 `json:"values"`
+	// Backlog says that the proxy has more values than it could send so far.
+	Backlog bool `json:"backlog"`
+	// ClockAhead is by how many milliseconds the proxy's clock is ahead.
+	ClockAhead int64       `json:"clock_ahead_ms"`
+	TLS        tlsSettings `json:"tls"`
+}
+
+// newProxy is the request that makes a proxy.
+type newProxy struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	// TLS says how its connections are protected; without it they are unencrypted.
+	TLS *tlsSettings `json:"tls"`
+}
+
+// hostProxy says which proxy a host is assigned to; an empty name is the server itself.
+type hostProxy struct {
+	Proxy string `json:"proxy"`
+}
+
+// maxProxyBody bounds requests about proxies.
+const maxProxyBody = 128 << 10
+
+func (s *Server) openProxies(ctx context.Context) error {
+	s.proxies = &proxies{
+		db: s.db, cache: s.cache, keys: s.agents.keys, used: s.histcache.Used, newer: s.o.Autoregistration, logger: s.logger, start: s.started.UnixNano(),
+	}
+	s.proxies.measure(s.metrics)
+	return s.proxies.refresh(ctx)
+}
+
+// absence tells the trigger evaluator how late the values of an item may be.
+func (s *Server) absence(item model.ItemID, now int64) (since int64, lag time.Duration) {
+	if s.proxies == nil {
+		return 0, 0
+	}
+	snapshot := s.cache.Snapshot()
+	i, ok := snapshot.Item(item)
+	if !ok || !i.Remote {
+		return 0, 0
+	}
+	h, ok := snapshot.HostByID(i.HostID)
+	if !ok {
+		return 0, 0
+	}
+	return s.proxies.absence(h.Proxy, now)
+}
+
+func (s *Server) proxyRoutes() []api.Route {
+	name := api.Param{Name: "name", Type: "string", About: "Name of the proxy.", Required: true}
+	id := api.Param{Name: "id", Type: "string", About: "Id of the host.", Required: true}
+	body := []string{"application/json"}
+	return []api.Route{
+		{
+			Method: http.MethodGet, Pattern: "/api/proxies", Permission: api.Administer, Handler: api.JSON(s.listProxies),
+			Doc: &api.Doc{Summary: "Proxies, and how they are doing.", Answer: proxyList{}},
+		},
+		{
+			Method: http.MethodPost, Pattern: "/api/proxies", Permission: api.Administer, Handler: api.JSON(s.addProxy), MaxBodyBytes: maxProxyBody,
+			Doc: &api.Doc{Summary: "Makes a proxy known, or changes its description and TLS settings.", Answer: proxyInfo{}, BodyTypes: body},
+		},
+		{
+			Method: http.MethodDelete, Pattern: "/api/proxies/{name}", Permission: api.Administer, Handler: api.JSON(s.removeProxy),
+			Doc: &api.Doc{Summary: "Removes a proxy; the server asks its hosts itself.", Answer: struct{}{}, Params: []api.Param{name}},
+		},
+		{
+			Method: http.MethodPut, Pattern: "/api/hosts/{id}/proxy", Permission: api.Edit, Handler: api.JSON(s.assignProxy), MaxBodyBytes: maxProxyBody,
+			Doc: &api.Doc{Summary: "Assigns a host to a proxy, or with an empty name to the server.", Answer: hostProxy{}, Params: []api.Param{id}, BodyTypes: body},
+		},
+	}
+}
+
+func (s *Server) listProxies(*http.Request) (any, error) {
+	list := proxyList{Proxies: []proxyInfo{}}
+	for _, p := range s.proxies.list() {
+		list.Proxies = append(list.Proxies, s.proxyInfo(&p))
+	}
+	return list, nil
+}
+
+func (s *Server) proxyInfo(p *proxyState) proxyInfo {
+	hosts := 0
+	for h := range s.cache.Snapshot().Hosts() {
+		if h.Proxy == p.ID {
+			hosts++
+		}
+	}
+	const milli = int64(time.Millisecond)
+	return proxyInfo{
+		ID: strconv.FormatUint(uint64(p.ID), 10), Name: p.Name, Description: p.Description, Hosts: hosts, Version: p.contact.Version, Address: p.contact.Peer,
+		SeenAt: p.seenAt / milli, StoredAt: p.storedAt / milli, ConfiguredAt: p.configuredAt / milli, Values: p.values, Backlog: p.backlog,
+		ClockAhead: p.contact.AheadNanos / milli, TLS: s.agents.show(p.ID.Peer()),
+	}
+}
+
+func (s *Server) addProxy(r *http.Request) (any, error) {
+	var in newProxy
+	if err := decodeStrict(r, &in); err != nil {
+		return nil, err
+	}
+	var tls model.HostTLS
+	var keep time.Duration
+	if in.TLS != nil {
+		var err error
+		if tls, keep, err = in.TLS.decode(); err != nil {
+			return nil, api.BadRequest(err.Error())
+		}
+	}
+	id, err := s.db.AddProxy(r.Context(), in.Name, in.Description)
+	if errors.Is(err, confdb.ErrInvalid) {
+		return nil, api.BadRequest(err.Error())
+	}
+	if err == nil && in.TLS != nil {
+		tls.HostID = id.Peer()
+		err = s.agents.set(r.Context(), tls, keep)
+	}
+	if err == nil {
+		err = s.proxies.refresh(r.Context())
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range s.proxies.list() {
+		if p.ID == id {
+			out := s.proxyInfo(&p)
+			access.Changed(r.Context(), "proxy "+in.Name, nil, out)
+			return out, nil
+		}
+	}
+	return nil, api.NotFound("the proxy " + strconv.Quote(in.Name) + " is gone already")
+}
+
+func decodeStrict(r *http.Request, into any) error {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return api.BodyError(err)
+	}
+	return nil
+}
+
+func (s *Server) removeProxy(r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	err := s.db.RemoveProxy(r.Context(), name)
+	if errors.Is(err, confdb.ErrNotFound) {
+		return nil, api.NotFound("no proxy has the name " + strconv.Quote(name))
+	}
+	if err == nil {
+		_, err = s.cache.Refresh(r.Context())
+	}
+	if err == nil {
+		err = errors.Join(s.agents.refresh(r.Context()), s.proxies.refresh(r.Context()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	access.Changed(r.Context(), "proxy "+name, name, nil)
+	return struct{}{}, nil
+}
+
+func (s *Server) assignProxy(r *http.Request) (any, error) {
+	id, err := hostOf(r)
+	if err != nil {
+		return nil, err
+	}
+	var in hostProxy
+	if err := decodeStrict(r, &in); err != nil {
+		return nil, err
+	}
+	err = s.db.SetHostProxy(r.Context(), id, in.Proxy)
+	if errors.Is(err, confdb.ErrNotFound) {
+		return nil, api.NotFound(err.Error())
+	}
+	if err == nil {
+		_, err = s.cache.Refresh(r.Context())
+	}
+	if err != nil {
+		return nil, err
+	}
+	access.Changed(r.Context(), "proxy of host "+strconv.FormatUint(uint64(id), 10), nil, in)
+	return in, nil
+}
