@@ -11,7 +11,7 @@ type remoteItems struct{ item model.Item }
 
 func (r *remoteItems) Item(model.ItemID) (*model.Item, bool)              { return &r.item, true }
 func (r *remoteItems) ItemByKey(model.HostID, string) (*model.Item, bool) { return nil, false }
-func (r *remoteItems) Dependents(model.ItemID) []*model.Item { panic("asked for dependents") }
+func (r *remoteItems) Dependents(model.ItemID) []*model.Item              { panic("asked for dependents") }
 
 func (r *remoteItems) Take(_ *model.Item, text []byte, reason string) {
 	r.item.Name = string(text) + reason
