@@ -36,6 +36,7 @@ func importCommand() *cobra.Command {
 	c.Flags().StringVar(&f.http, "http", "", "address of a running server (default 127.0.0.1:8420 unless --data is given)")
 	c.Flags().StringVar(&f.data, "data", "", "data folder of a stopped server")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the reports as JSON")
+	c.AddCommand(importZabbixCommand())
 	return c
 }
 

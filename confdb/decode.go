@@ -51,6 +51,7 @@ func decodeExport(src []byte, report *Report, collected map[model.ItemType]bool)
 		return nil, fmt.Errorf("line %d: export version %q; expected 5.4 to 7.4", top.line, x.version)
 	}
 	top.field("date")
+	d.globalMacros(x, top)
 	d.groups(x, top, "groups", true, true)
 	d.groups(x, top, "host_groups", true, false)
 	d.groups(x, top, "template_groups", false, true)

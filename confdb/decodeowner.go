@@ -67,9 +67,11 @@ func validHostName(s string) bool {
 	return s != "" && len(s) <= 128 && strings.TrimSpace(s) == s
 }
 
-func (d *decoder) macros(n *node) string {
+func (d *decoder) macros(n *node) string { return pack(d.macroList(n, "macros")) }
+
+func (d *decoder) macroList(n *node, key string) []packedMacro {
 	var list []packedMacro
-	for _, o := range d.objects(n, "macros") {
+	for _, o := range d.objects(n, key) {
 		m := packedMacro{
 			Name: d.name(o, "macro"), Value: d.text(o, "value", ""), Description: d.text(o, "description", ""),
 		}
@@ -88,7 +90,7 @@ func (d *decoder) macros(n *node) string {
 		list = append(list, m)
 	}
 	slices.SortStableFunc(list, func(a, b packedMacro) int { return strings.Compare(a.Name, b.Name) })
-	return pack(list)
+	return list
 }
 
 func (d *decoder) valueMaps(n *node) []valueMapDef {

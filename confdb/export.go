@@ -18,7 +18,10 @@ func (k ownerKind) String() string { return [...]string{"host", "template"}[k] }
 
 // export is a decoded file.
 type export struct {
-	version   string
+	version string
+	// globalMacros come with imports from a database only.
+	globalMacros []packedMacro
+
 	groups    []groupDef
 	templates []*ownerDef
 	hosts     []*ownerDef

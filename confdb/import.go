@@ -139,6 +139,9 @@ func (o owner) where() string {
 }
 
 func (i *importer) run(ctx context.Context, x *export) error {
+	if err := i.globalMacros(ctx, x.globalMacros); err != nil {
+		return err
+	}
 	if err := i.groups(ctx, x); err != nil {
 		return err
 	}

@@ -310,3 +310,24 @@ func FuzzImport(f *testing.F) {
 		dump(t, d)
 	})
 }
+
+// Imports from a database bring macros that hold for all hosts: they are added to those that there are, and a secret without value keeps its own.
+func TestImport_globalMacros(t *testing.T) {
+	ctx := context.Background()
+	d := open(t, t.TempDir())
+	if err := d.SetGlobalMacros(ctx, []model.Macro{{Name: "{$OWN}", Value: "1"}, {Name: "{$KEY}", Value: "hidden", Secret: true}}); err != nil {
+		t.Fatal(err)
+	}
+	file := []byte(`{"zabbix_export":{"version":"6.0","global_macros":[{"macro":"{$KEY}","type":"SECRET_TEXT"},{"macro":"{$SITE}","value":"Berlin"}]}}`)
+	for _, want := range []Count{{Kind: kindGlobalMacro, Created: 1, Unchanged: 1}, {Kind: kindGlobalMacro, Unchanged: 2}} {
+		r, err := d.Import(ctx, "a", file, ImportOptions{})
+		if err != nil || len(r.Counts) != 1 || r.Counts[0] != want || len(r.Remarks) > 0 {
+			t.Fatalf("%+v, %v; expected %+v", r, err, want)
+		}
+	}
+	got, err := d.GlobalMacros(ctx)
+	want := []model.Macro{{Name: "{$KEY}", Value: "hidden", Secret: true}, {Name: "{$OWN}", Value: "1"}, {Name: "{$SITE}", Value: "Berlin"}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+}

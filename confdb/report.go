@@ -45,6 +45,7 @@ type Remark struct {
 
 // The kinds of objects in reports, in their order.
 const (
+	kindGlobalMacro  = "global macros"
 	kindGroup        = "groups"
 	kindTemplate     = "templates"
 	kindHost         = "hosts"
@@ -60,7 +61,7 @@ const (
 )
 
 var kindOrder = [...]string{
-	kindGroup, kindTemplate, kindHost, kindValueMap, kindItem, kindRule, kindItemProto, kindTrigger, kindTriggerProto,
+	kindGlobalMacro, kindGroup, kindTemplate, kindHost, kindValueMap, kindItem, kindRule, kindItemProto, kindTrigger, kindTriggerProto,
 	kindGraph, kindGraphProto, kindHostProto,
 }
 

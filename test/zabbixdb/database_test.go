@@ -1,0 +1,174 @@
+package zabbixdb
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidemark/test/freeport"
+)
+
+const (
+	// schemas is where install.sh unpacks Debian's packages of Zabbix.
+	schemas  = "/var/cache/tidemark-test/zabbixdb/usr/share/zabbix-server-"
+	binaries = "/usr/lib/postgresql/15/bin/"
+	patience = 2 * time.Minute
+)
+
+// database is a private database with Zabbix's tables: its address, and its command line client.
+type database struct {
+	dsn    string
+	client []string
+}
+
+// exec runs statements in the client.
+func (d *database) exec(t *testing.T, sql io.Reader) {
+	t.Helper()
+	c := exec.Command(d.client[0], d.client[1:]...)
+	c.Stdin = sql
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%.4000s", d.client[0], err, out)
+	}
+}
+
+// load makes Zabbix's tables from scripts of its package.
+func (d *database) load(t *testing.T, kind string, scripts ...string) {
+	t.Helper()
+	var all bytes.Buffer
+	for _, name := range scripts {
+		f, err := os.Open(schemas + kind + "/" + name + ".sql.gz")
+		if err != nil {
+			t.Fatalf("%v; run test/zabbixdb/install.sh", err)
+		}
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(&all, z); err != nil { //nolint:gosec // Debian's package
+			t.Fatal(err)
+		}
+		_ = f.Close()
+	}
+	d.exec(t, &all)
+}
+
+// start runs a server until the test ends.
+func start(t *testing.T, log string, account *syscall.Credential, name string, args ...string) {
+	t.Helper()
+	out, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(name, args...)
+	c.Dir, c.Stdout, c.Stderr = "/", out, out
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: account, Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGQUIT)
+		done := make(chan struct{})
+		go func() { _ = c.Wait(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(20 * time.Second):
+			_ = c.Process.Kill()
+			<-done
+		}
+		_ = out.Close()
+	})
+}
+
+// until polls a client until it is let in.
+func (d *database) until(t *testing.T, log string) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		c := exec.Command(d.client[0], d.client[1:]...)
+		c.Stdin = bytes.NewReader([]byte("SELECT 1;"))
+		out, err := c.CombinedOutput()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			text, _ := os.ReadFile(log)
+			t.Fatalf("no answer: %v: %s\n%s", err, out, text)
+		}
+	}
+}
+
+// postgres starts a private PostgreSQL.
+func postgres(t *testing.T) *database {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "tmzp") // its user cannot enter the test's folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	var account *syscall.Credential
+	if os.Getuid() == 0 { // the server refuses to run as root
+		u, err := user.Lookup("postgres")
+		if err != nil {
+			t.Fatal(err)
+		}
+		uid, _ := strconv.Atoi(u.Uid)
+		gid, _ := strconv.Atoi(u.Gid)
+		account = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} //nolint:gosec // ids
+		if err := os.Chown(dir, uid, gid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data := filepath.Join(dir, "data")
+	c := exec.Command(binaries+"initdb", "-D", data, "-U", "postgres", "-E", "UTF8", "--locale=C", "--auth=trust", "-N")
+	c.Dir, c.SysProcAttr = dir, &syscall.SysProcAttr{Credential: account}
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	host, port, _ := net.SplitHostPort(freeport.Address(t))
+	log := filepath.Join(t.TempDir(), "postgres.log")
+	start(t, log, account, binaries+"postgres", "-D", data, "-k", dir, "-p", port, "-cfsync=off", "-clisten_addresses="+host)
+	d := &database{
+		dsn:    "postgres://postgres@" + net.JoinHostPort(host, port) + "/postgres",
+		client: []string{binaries + "psql", "-h", host, "-p", port, "-U", "postgres", "-q", "-v", "ON_ERROR_STOP=1", "postgres"},
+	}
+	d.until(t, log)
+	// As a new Zabbix has them, with all its templates.
+	d.load(t, "pgsql", "schema", "images", "data")
+	return d
+}
+
+// mariadb starts a private MariaDB.
+func mariadb(t *testing.T) *database {
+	t.Helper()
+	dir := t.TempDir()
+	data, log, socket := filepath.Join(dir, "data"), filepath.Join(dir, "log"), filepath.Join(dir, "s")
+	install := exec.Command("mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db", "--user=root",
+		"--innodb-flush-method=nosync")
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("mariadb-install-db: %v\n%s", err, out)
+	}
+	host, port, _ := net.SplitHostPort(freeport.Address(t))
+	first := filepath.Join(dir, "first.sql")
+	text := "CREATE DATABASE zabbix CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;\nCREATE USER reader@'%' IDENTIFIED BY 'se:cret';\nGRANT SELECT ON zabbix.* TO reader@'%';\n"
+	if err := os.WriteFile(first, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, log, nil, "/usr/sbin/mariadbd", "--no-defaults", "--user=root", "--datadir="+data, "--socket="+socket, "--port="+port, "--bind-address="+host,
+		"--init-file="+first, "--pid-file="+filepath.Join(dir, "pid"), "--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--skip-name-resolve")
+	d := &database{
+		// The user may only read.
+		dsn:    "mysql://reader:se%3Acret@" + net.JoinHostPort(host, port) + "/zabbix",
+		client: []string{"mariadb", "--no-defaults", "--socket=" + socket, "--user=root", "--default-character-set=utf8mb4", "zabbix"},
+	}
+	d.until(t, log)
+	d.load(t, "mysql", "schema")
+	return d
+}

@@ -1,0 +1,205 @@
+package zabbixdb
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tidemark/confdb"
+	"tidemark/model"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden export")
+
+// binary is the program under test: TIDEMARK_BIN, or one that is built.
+func binary(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("TIDEMARK_BIN"); path != "" {
+		return path
+	}
+	path := filepath.Join(t.TempDir(), "tidemark")
+	if out, err := exec.Command("go", "build", "-o", path, "tidemark/cmd/tidemark").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return path
+}
+
+// report is what import zabbix --json prints.
+type report struct {
+	Version string
+	Counts  []confdb.Count
+	Remarks []confdb.Remark
+	Left    []struct {
+		Kind   string
+		Count  int
+		Reason string
+	}
+}
+
+func importZabbix(t *testing.T, bin, dsn, data string) *report {
+	t.Helper()
+	var out, errs bytes.Buffer
+	c := exec.Command(bin, "import", "zabbix", "--dsn", dsn, "--data", data, "--json")
+	c.Stdout, c.Stderr = &out, &errs
+	if err := c.Run(); err != nil {
+		t.Fatalf("import zabbix: %v\n%s", err, errs.String())
+	}
+	r := &report{}
+	if err := json.Unmarshal(out.Bytes(), r); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	return r
+}
+
+func (r *report) count(kind string) confdb.Count {
+	for _, c := range r.Counts {
+		if c.Kind == kind {
+			return c
+		}
+	}
+	return confdb.Count{}
+}
+
+func (r *report) left(kind string) int {
+	n := 0
+	for _, l := range r.Left {
+		if l.Kind == kind {
+			n += l.Count
+		}
+	}
+	return n
+}
+
+// packaged is what the tables of Debian's package hold: SELECT count(*) … WHERE templateid IS NULL.
+var packaged = map[string]int{
+	"templates": 325, "hosts": 1, "items": 5837, "discovery rules": 1397, "item prototypes": 6014, "triggers": 2541, "trigger prototypes": 3010,
+	"host prototypes": 22, "value maps": 1056, "graphs": 598, "graph prototypes": 770, "global macros": 1, "global regular expressions": 5,
+}
+
+// Hosts with one of everything on both databases, on PostgreSQL besides what Debian's Zabbix 6.0 comes with.
+func TestImport(t *testing.T) {
+	t.Parallel()
+	bin := binary(t)
+	for kind, leg := range map[string]struct {
+		begin func(*testing.T) *database
+		more  map[string]int
+	}{"postgresql": {postgres, packaged}, "mariadb": {mariadb, nil}} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			d := leg.begin(t)
+			rows, err := os.Open("testdata/hosts.sql")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rows.Close()
+			d.exec(t, rows)
+			data := t.TempDir()
+			first := importZabbix(t, bin, d.dsn, data)
+			first.isWhole(t, leg.more)
+			hasGolden(t, data)
+			again := importZabbix(t, bin, d.dsn, data)
+			for i, c := range again.Counts {
+				if c.Created+c.Updated+c.Refused != 0 || c.Unchanged == 0 {
+					t.Errorf("a second import found %+v", again.Counts[i])
+				}
+			}
+			// What changes there changes here.
+			d.exec(t, strings.NewReader("UPDATE items SET delay = '5m' WHERE itemid = 9900003;"))
+			if c := importZabbix(t, bin, d.dsn, data).count("items"); c.Updated != 1 || c.Created != 0 {
+				t.Errorf("after a change of one item the import found %+v", c)
+			}
+			d.exec(t, strings.NewReader("UPDATE dbversion SET mandatory = 5040000;"))
+			out, err := exec.Command(bin, "import", "zabbix", "--dsn", d.dsn, "--data", data).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "5.4") {
+				t.Errorf("a database of Zabbix 5.4 gave %v: %s", err, out)
+			}
+		})
+	}
+}
+
+// isWhole compares with what testdata/hosts.sql and more hold.
+func (r *report) isWhole(t *testing.T, more map[string]int) {
+	t.Helper()
+	if r.Version != "6.0" {
+		t.Errorf("the version is %q", r.Version)
+	}
+	for kind, want := range map[string]int{
+		"templates": 2, "hosts": 2, "items": 6, "discovery rules": 1, "item prototypes": 1, "triggers": 3, "trigger prototypes": 1, "host prototypes": 0,
+		"value maps": 1, "graphs": 0, "graph prototypes": 0, "global macros": 2,
+	} {
+		want += more[kind]
+		if c := r.count(kind); c.Created != want || c.Updated+c.Unchanged+c.Refused != 0 {
+			t.Errorf("%s: %+v, expected %d created", kind, c, want)
+		}
+	}
+	for kind, want := range map[string]int{
+		"items made by discovery": 1, "hosts made by discovery": 1, "macros": 1, "inherited items that are off on their host": 1,
+		"global regular expressions": more["global regular expressions"],
+	} {
+		if n := r.left(kind); n != want {
+			t.Errorf("%d %s were left, expected %d: %+v", n, kind, want, r.Left)
+		}
+	}
+	for _, m := range r.Remarks {
+		if !strings.Contains(m.Reason, "IPMI") {
+			t.Errorf("%s: %s", m.Path, m.Reason)
+		}
+	}
+}
+
+// hasGolden compares what is in the data folder with testdata/hosts.yaml, which says for each row of hosts.sql what it means.
+func hasGolden(t *testing.T, data string) {
+	t.Helper()
+	ctx := context.Background()
+	db, err := confdb.Open(ctx, data, confdb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	got, err := db.Export(ctx, confdb.ExportOptions{Version: "6.0", Hosts: []string{"db-1", "web-1"}, Templates: []string{"Base", "Derived"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const golden = "testdata/hosts.yaml"
+	if *update {
+		if err := os.WriteFile(golden, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("the configuration is other than %s:\n%s", golden, got)
+	}
+	macros, err := db.GlobalMacros(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	for _, m := range macros {
+		values[m.Name] = m.Value
+	}
+	if values["{$SITE}"] != "Berlin" || values["{$TOKEN}"] != "hidden" {
+		t.Errorf("the global macros are %v", values)
+	}
+	secret := "none"
+	err = db.HostConfigs(ctx, []model.HostID{1, 2, 3, 4, 5}, func(h *model.HostConfig) error {
+		for _, m := range h.Host.Macros {
+			if m.Name == "{$PASSWORD}" {
+				secret = m.Value
+			}
+		}
+		return nil
+	})
+	if err != nil || secret != "geheim" {
+		t.Errorf("the secret macro is %q, %v", secret, err)
+	}
+}
