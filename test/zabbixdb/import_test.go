@@ -109,10 +109,11 @@ func TestImport(t *testing.T) {
 					t.Errorf("a second import found %+v", again.Counts[i])
 				}
 			}
-			// What changes there changes here.
-			d.exec(t, strings.NewReader("UPDATE items SET delay = '5m' WHERE itemid = 9900003;"))
-			if c := importZabbix(t, bin, d.dsn, data).count("items"); c.Updated != 1 || c.Created != 0 {
-				t.Errorf("after a change of one item the import found %+v", c)
+			if leg.more == nil { // What changes there changes here; it takes long with all templates.
+				d.exec(t, strings.NewReader("UPDATE items SET delay = '5m' WHERE itemid = 9900003;"))
+				if c := importZabbix(t, bin, d.dsn, data).count("items"); c.Updated != 1 || c.Created != 0 {
+					t.Errorf("after a change of one item the import found %+v", c)
+				}
 			}
 			d.exec(t, strings.NewReader("UPDATE dbversion SET mandatory = 5040000;"))
 			out, err := exec.Command(bin, "import", "zabbix", "--dsn", d.dsn, "--data", data).CombinedOutput()
