@@ -65,6 +65,8 @@ soak: build
 		go test -count=1 -timeout 0 -run 'TestDB_' -v ./storage/dbengine
 	TIDEMARK_TRIAL_REPEATS=17 go test -count=1 -timeout 0 -run 'TestRun$$' -v ./storage/dbengine/trial
 	TIDEMARK_MIGRATE_ROWS=20000000 go test -count=1 -timeout 0 -run 'TestMigrate_killed' -v ./storage/postgres
+	bash test/mongo/install.sh
+	TIDEMARK_BIN=$(CURDIR)/$(BIN) TIDEMARK_MONGO_WAVES=3600 go test -count=1 -timeout 0 -run 'TestChurn' -v ./test/mongo
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) TIDEMARK_KILLS=10000 go test -count=1 -timeout 0 -v ./test/crash
 
 # The same random input to Debian's Zabbix 6.0 server and to ours: events, values and trends must be equal. About a minute.

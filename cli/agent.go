@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +45,10 @@ func runAgent(c *cobra.Command, s *settings) error {
 		return err
 	}
 	options.Mongo.DropPrivileges = true
+	if options.Mongo.Interface != "" {
+		debug.SetGCPercent(garbagePercent)
+		dropUnusedPages()
+	}
 	a, err := agent.Open(c.Context(), spool(conf.Data), options)
 	if err != nil {
 		return err

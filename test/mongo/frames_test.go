@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 
@@ -147,4 +149,101 @@ func TestResident(t *testing.T) {
 			t.Errorf("only %v connections and %v shapes", flows, kept)
 		}
 	}
+}
+
+// wavesVariable is how many waves of other shapes and connections TestChurn sends; `make soak` sends those of an hour.
+const wavesVariable = "TIDEMARK_MONGO_WAVES"
+
+// TestChurn has the memory of the programs that watch grow no more once everything was full, while shapes and connections come and go faster than a
+// server has them: 2,000 other shapes and 500 other connections in each wave, of which there is about one a second.
+func TestChurn(t *testing.T) {
+	const connections, shapes, limit, grows, full = 10_000, 2000, 80 << 20, 10 << 20, 4
+	waves := 12
+	if text := os.Getenv(wavesVariable); text != "" {
+		var err error
+		if waves, err = strconv.Atoi(text); err != nil || waves < 2*full {
+			t.Fatalf("%s is %q, expected %d or more", wavesVariable, text, 2*full)
+		}
+	}
+	address := freeAddress(t, "127.0.0.1")
+	programs := map[string]*exec.Cmd{
+		"mongo export": run(t, tidemark, "mongo", "export", "-i", "lo", "--listen", address),
+		"mongo top":    run(t, tidemark, "mongo", "top", "-i", "lo", "--once", "--seconds", "36000"),
+		"agent":        run(t, tidemark, "agent", "--server", freeAddress(t, "127.0.0.1"), "--host", "db1", "--mongo", "lo", "--data", t.TempDir()),
+	}
+	metric := metrics(t, address)
+	out := newSender(t, "lo")
+	state := make(waveState, connections)
+	settled, most := map[string]uint64{}, map[string]uint64{}
+	for wave := range waves {
+		state.send(t, out, wave, shapes)
+		eventually(t, "the wave is counted", func() bool {
+			return metric(`tidemark_mongo_server_requests_total\{[^}]*kind="load"\}`)+metric(`tidemark_sniff_kernel_dropped_total`) >= float64((wave+1)*connections)
+		})
+		if flows := metric("tidemark_sniff_flows") + metric("tidemark_sniff_kernel_dropped_total"); flows < connections {
+			t.Errorf("wave %d: only %v connections", wave, flows)
+		}
+		for name, cmd := range programs {
+			rss := resident(t, cmd.Process.Pid)
+			most[name] = max(most[name], rss)
+			if wave < waves/2 {
+				settled[name] = max(settled[name], rss)
+			}
+			if rss > limit {
+				t.Errorf("wave %d: %s has %d MiB resident, at most %d are allowed", wave, name, rss>>20, limit>>20)
+			}
+			if rss > settled[name]+grows {
+				t.Errorf("wave %d: %s has %d MiB resident, in the first half it had %d at most", wave, name, rss>>20, settled[name]>>20)
+			}
+			if wave%max(waves/8, 1) == 0 || wave == waves-1 {
+				t.Logf("wave %d: %s has %d MiB resident", wave, name, rss>>20)
+			}
+		}
+	}
+	t.Logf("%d waves; at most %v bytes resident, in the first half %v", waves, most, settled)
+}
+
+// waveState is where the connections stand, by their place in the wave: the bytes that each side sent.
+type waveState [][2]uint32
+
+// send sends a request and a reply on each connection. Each wave has shapes of its own; a twentieth of its connections are new, and as many
+// of the oldest close.
+func (w waveState) send(t *testing.T, out *sender, wave, shapes int) {
+	t.Helper()
+	answer := bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "a.b"}, {Key: "firstBatch", Value: bson.A{}}}}, {Key: "ok", Value: 1.0}}
+	fresh := len(w) / 20
+	if wave > 0 {
+		copy(w, w[fresh:])
+		clear(w[len(w)-fresh:])
+	}
+	for i := range w {
+		id := uint32(i + 1)
+		request := message(t, id, 0, bson.D{
+			{Key: "find", Value: fmt.Sprint("c", i%50)},
+			{Key: "filter", Value: bson.D{{Key: fmt.Sprintf("field_%d_%d", wave, i%shapes), Value: i}, {Key: "status", Value: "new"}}},
+			{Key: "sort", Value: bson.D{{Key: "created", Value: -1}}},
+			{Key: "limit", Value: 10},
+			{Key: "$db", Value: "shop"},
+		})
+		reply := message(t, id+1, id, answer)
+		connection, at := wave*fresh+i, &w[i]
+		out.send(t, frame(connection, true, at[0], request))
+		out.send(t, frame(connection, false, at[1], reply))
+		at[0] += uint32(len(request))
+		at[1] += uint32(len(reply))
+		if i < fresh {
+			out.send(t, last(frame(connection, true, at[0], nil)))
+			out.send(t, last(frame(connection, false, at[1], nil)))
+		}
+		if i%200 == 0 {
+			<-time.After(2 * time.Millisecond) // About 100,000 frames a second at most.
+		}
+	}
+}
+
+// last makes a frame the last one of its side.
+func last(frame []byte) []byte {
+	const fin = 0x01
+	frame[ethernetBytes+ipBytes+13] |= fin
+	return frame
 }
