@@ -133,6 +133,13 @@ func TestZabbix_grafana(t *testing.T) {
 	if len(values) != 1 || values[0].Value != "42.5" {
 		t.Errorf("newest value: %+v", values)
 	}
+	// Of two values of one second the newest is the one that came last.
+	now := time.Now().Unix() + 2
+	p.send(fmt.Sprintf(`{"request":"sender data","data":[{"host":%q,"key":"temperature","value":"43","clock":%d,"ns":1},{"host":%q,"key":"temperature","value":"44","clock":%d,"ns":2}]}`, foreign, now, foreign, now))
+	p.mustRPC("history.get", `{"history":0,"itemids":["ITEM"],"sortfield":"clock","sortorder":"DESC","limit":1}`, admin, &values)
+	if len(values) != 1 || values[0].Value != "44" || values[0].NS != "2" {
+		t.Errorf("newest value of a second: %+v", values)
+	}
 	p.mustRPC("history.get", grafana[4].params, limited, &values)
 	if len(values) != 0 {
 		t.Errorf("values of a foreign item: %+v", values)

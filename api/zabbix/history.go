@@ -77,6 +77,9 @@ func getHistory(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(l.sort) > 0 && l.sort[0].falling {
+		slices.Reverse(rows) // of values of one second the newest comes first
+	}
 	return l.encode(c, &k, l.take(&k, rows))
 }
 

@@ -2,9 +2,7 @@ package zabbix
 
 import (
 	"cmp"
-	"hash/fnv"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tidemark/model"
@@ -73,15 +71,6 @@ func inGroups(names map[string]bool, h *model.Host) bool {
 	return names == nil || slices.ContainsFunc(h.Groups, func(g string) bool { return names[g] })
 }
 
-// stableID makes an id of what has none of its own: of its host and its name. It fits 53 bits, so that scripts can hold it as a number.
-func stableID(host uint64, name string) string {
-	h := fnv.New64a()
-	_, _ = h.Write(strconv.AppendUint(nil, host, 10))
-	_, _ = h.Write([]byte{0})
-	_, _ = h.Write([]byte(name))
-	return strconv.FormatUint(h.Sum64()>>11|1, 10)
-}
-
 var groupKind = kind[Group]{
 	name: "host group", id: "groupid",
 	fields: []field[Group]{
@@ -124,60 +113,6 @@ func getGroups(c *call) ([]byte, error) {
 	}
 	list = slices.DeleteFunc(list, func(g Group) bool { return !ids.has(g.ID) || used && !names[g.Name] })
 	return answer(c, &groupKind, list)
-}
-
-var tagKind = kind[model.Tag]{
-	name: "tag", id: "tag",
-	fields: []field[model.Tag]{
-		{name: "tag", get: func(t *model.Tag) string { return t.Name }},
-		{name: "value", get: func(t *model.Tag) string { return t.Value }},
-	},
-}
-
-func pickTags(o output, tags []model.Tag) any { return pickAll(o, &tagKind, tags) }
-
-// matchTags reports whether tags fit conditions: all of them, or with any one of them. Conditions on the same tag are alternatives.
-func matchTags(conditions []tagFilter, either bool, tags []model.Tag) bool {
-	if len(conditions) == 0 {
-		return true
-	}
-	results := make(map[string]bool)
-	for _, f := range conditions {
-		ok := matchTag(f, tags)
-		if either && ok {
-			return true
-		}
-		results[f.Tag] = results[f.Tag] || ok
-	}
-	if either {
-		return false
-	}
-	for _, ok := range results {
-		if !ok {
-			return false
-		}
-	}
-	return true
-}
-
-// matchTag compares as the operator says: 0 contains, 1 equals, 2 contains not, 3 differs, 4 exists, 5 is not there.
-func matchTag(f tagFilter, tags []model.Tag) bool {
-	found := slices.ContainsFunc(tags, func(t model.Tag) bool {
-		if t.Name != f.Tag {
-			return false
-		}
-		switch f.operator {
-		case "1", "3":
-			return t.Value == f.Value
-		case "4", "5":
-			return true
-		}
-		return strings.Contains(strings.ToLower(t.Value), strings.ToLower(f.Value))
-	})
-	if f.operator == "2" || f.operator == "3" || f.operator == "5" {
-		return !found
-	}
-	return found
 }
 
 // status is 0 for enabled.
@@ -350,136 +285,4 @@ func (c *call) pickHosts(o output, ids ...model.HostID) any {
 		}
 	}
 	return pickAll(o, &hostKind, list)
-}
-
-// hostMacro is a macro of a host, or with host zero of all.
-type hostMacro struct {
-	model.Macro
-	host model.HostID
-}
-
-func macrosOf(h *model.Host) []hostMacro {
-	list := make([]hostMacro, 0, len(h.Macros))
-	for _, m := range h.Macros {
-		list = append(list, hostMacro{m, h.ID})
-	}
-	return list
-}
-
-// macroKind leaves the values of secrets out.
-var macroKind = macroFields("hostmacroid")
-
-func macroFields(id string) kind[hostMacro] {
-	return kind[hostMacro]{
-		name: "user macro", id: id,
-		fields: []field[hostMacro]{
-			{name: id, number: true, get: func(m *hostMacro) string { return stableID(uint64(m.host), m.Name) }},
-			{name: "hostid", number: true, get: func(m *hostMacro) string { return formatID(m.host) }},
-			{name: "macro", get: func(m *hostMacro) string { return m.Name }},
-			{name: "value", get: func(m *hostMacro) string {
-				if m.Secret {
-					return ""
-				}
-				return m.Value
-			}},
-			{name: "type", number: true, get: func(m *hostMacro) string { return formatBool(m.Secret) }},
-			{name: "description", get: func(*hostMacro) string { return "" }},
-			{name: "automatic", number: true, get: func(*hostMacro) string { return "0" }},
-		},
-	}
-}
-
-func getMacros(c *call) ([]byte, error) {
-	global, hosts, groups := c.flag("globalmacro"), c.ids("hostids"), c.ids("groupids")
-	name := "hostmacroids"
-	if global {
-		name = "globalmacroids"
-	}
-	ids := c.ids(name)
-	names, err := c.groupNames(groups)
-	if err != nil {
-		return nil, err
-	}
-	var rows []hostMacro
-	if global {
-		list, err := c.options.Objects.GlobalMacros(c.ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range list {
-			rows = append(rows, hostMacro{Macro: m})
-		}
-	} else {
-		for _, h := range c.hosts() {
-			if hosts.has(uint64(h.ID)) && inGroups(names, h) {
-				rows = append(rows, macrosOf(h)...)
-			}
-		}
-	}
-	k := macroFields(strings.TrimSuffix(name, "s"))
-	if global {
-		k.fields = slices.DeleteFunc(k.fields, func(f field[hostMacro]) bool { return f.name == "hostid" || f.name == "automatic" })
-	}
-	if ids != nil {
-		rows = slices.DeleteFunc(rows, func(m hostMacro) bool {
-			id, err := strconv.ParseUint(stableID(uint64(m.host), m.Name), 10, 64)
-			return err != nil || !ids[id]
-		})
-	}
-	if !global {
-		k.selects = []selection[hostMacro]{{"selectHosts", "hosts", func(c *call, o output, m *hostMacro) any { return c.pickHosts(o, m.host) }}}
-	}
-	return answer(c, &k, rows)
-}
-
-var templateKind = kind[Template]{
-	name: "template", id: "templateid",
-	fields: []field[Template]{
-		{name: "templateid", number: true, get: func(t *Template) string { return formatID(t.ID) }},
-		{name: "host", get: func(t *Template) string { return t.Template }},
-		{name: "name", get: func(t *Template) string { return t.Name }},
-		{name: "status", number: true, get: func(*Template) string { return "3" }},
-		{name: "description", get: func(*Template) string { return "" }},
-	},
-}
-
-// templates returns all templates, read once for a call.
-func (c *call) templates() ([]Template, error) {
-	if c.templateList == nil {
-		list, err := c.options.Objects.Templates(c.ctx)
-		if err != nil {
-			return nil, err
-		}
-		c.templateList = list
-	}
-	return slices.Clone(c.templateList), nil
-}
-
-func (c *call) templatesOf(h *model.Host) []Template {
-	list, err := c.templates()
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(list, func(t Template) bool { return !slices.Contains(h.Templates, t.ID) })
-}
-
-// getTemplates lists templates: all, or for somebody who sees only some hosts those of these hosts.
-func getTemplates(c *call) ([]byte, error) {
-	ids, hosts := c.ids("templateids"), c.ids("hostids")
-	list, err := c.templates()
-	if err != nil {
-		return nil, err
-	}
-	used := make(map[model.TemplateID][]model.HostID)
-	for _, h := range c.hosts() {
-		for _, t := range h.Templates {
-			used[t] = append(used[t], h.ID)
-		}
-	}
-	list = slices.DeleteFunc(list, func(t Template) bool {
-		return !ids.has(uint64(t.ID)) || hosts != nil && !hasAny(hosts, used[t.ID]) || c.visible != nil && len(used[t.ID]) == 0
-	})
-	k := templateKind
-	k.selects = []selection[Template]{{"selectHosts", "hosts", func(c *call, o output, t *Template) any { return c.pickHosts(o, used[t.ID]...) }}}
-	return answer(c, &k, list)
 }
