@@ -136,3 +136,15 @@ story('alerting: all of it as text; what is no JSON is said', async (page) => {
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('status').getByText('Saved').waitFor();
 });
+
+story('server: how busy each kind of checks is, and what is late', async (page) => {
+  await page.goto(`${target.base}/server`);
+  await page.getByRole('heading', { name: 'Checks and queue' }).waitFor();
+  const { kinds, late } = await get('/api/queue');
+  const rows = page.locator('table', { has: page.locator('caption', { hasText: 'Checks by kind' }) }).locator('tbody tr');
+  assert.equal(await rows.count(), kinds.length);
+  if (target.fake) {
+    assert.match(await rows.first().textContent(), /^snmp81.2 %41 of 5012$/);
+    await page.getByText(`${late} items are late`).waitFor();
+  }
+});

@@ -99,6 +99,12 @@ function overview() {
   };
 }
 
+function queue() {
+  const late = data.items.slice(0, 3).map((item, i) => ({ id: item.id, host: item.host, key: item.key, due_at: Date.now() - 9_000 * (i + 1) }));
+  const kind = (name, busy, flight, limit, waiting) => ({ kind: name, busy_percent: busy, in_flight: flight, limit, waiting });
+  return { late: late.length, types: [], items: late, kinds: [kind('agent', 12.4, 5, 100, 0), kind('snmp', 81.2, 41, 50, 12), kind('simple', 0.4, 0, 20, 0), kind('http', 3.1, 1, 20, 0)] };
+}
+
 const short = (value) => Number(value.toPrecision(6));
 
 function chart(query) {
@@ -244,6 +250,7 @@ function api(path, query) {
   if (path === '/api/chart') return chart(query);
   if (path === '/api/problems') return problems(query);
   if (path === '/api/triggers') return list(data.triggers.filter((t) => !query.get('host') || t.host_id === query.get('host')), query, 'triggers', (t) => t.name);
+  if (path === '/api/queue') return queue();
   if (path === '/api/search') return search(query);
   if (path.startsWith('/api/mongo/')) return mongo(path, query);
   if (path === '/api/v1/query_range') return prom(query, true);

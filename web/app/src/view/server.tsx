@@ -13,6 +13,7 @@ import { useCell } from '../state/cell.ts';
 import { live, overview, serverNow } from '../state/live.ts';
 import { natural } from '../format/natural.ts';
 import { dateTime } from '../time/clock.ts';
+import { QueueView } from './queue.tsx';
 import { samples } from './samples.ts';
 
 const READ_MS = 5_000;
@@ -25,6 +26,7 @@ export function ServerView() {
     <div class="page">
       <h1>Server</h1>
       {state !== null && <Vital state={state} />}
+      <QueueView />
       <OwnFigures />
     </div>
   );
