@@ -198,6 +198,9 @@ func input(seed uint64, from, to time.Time) []row {
 					itemAt += 2 * (from.UnixNano() - itemAt)
 				}
 			}
+			if itemAt%int64(time.Hour) < int64(time.Second) {
+				itemAt += int64(time.Second) // see 0034 of the design about the first second of an hour
+			}
 			value := s.value(i.key)
 			if (i.key == "f2" || i.key == "pair1") && s.r.IntN(25) == 0 {
 				value = "ZBX_NOTSUPPORTED"
