@@ -9,6 +9,7 @@ import (
 
 	"tidemark/api"
 	"tidemark/catalog"
+	"tidemark/collect/otlp"
 	"tidemark/collect/remotewrite"
 	"tidemark/collect/scrape"
 	"tidemark/collect/series"
@@ -204,6 +205,11 @@ func (s *Server) seriesRoutes() []api.Route {
 			Method: http.MethodPost, Pattern: "/api/v1/write", Permission: api.Edit, Unaudited: true, MaxBodyBytes: remotewrite.MaxBodyBytes,
 			Handler: remotewrite.New(remotewrite.Options{Table: s.series, Logger: s.logger, Metrics: s.metrics}),
 			Doc:     &api.Doc{Summary: "Prometheus remote write 1.0 and 2.0.", BodyTypes: []string{"application/x-protobuf"}},
+		},
+		{
+			Method: http.MethodPost, Pattern: "/api/v1/otlp/v1/metrics", Permission: api.Edit, Unaudited: true, MaxBodyBytes: otlp.MaxBodyBytes,
+			Handler: otlp.New(otlp.Options{Table: s.series, Logger: s.logger, Metrics: s.metrics}),
+			Doc:     &api.Doc{Summary: "Metrics of OpenTelemetry (OTLP/HTTP).", BodyTypes: []string{"application/x-protobuf", "application/json"}},
 		},
 	}
 }
