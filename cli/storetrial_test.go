@@ -16,8 +16,11 @@ import (
 	"tidemark/storage/dbengine/trial"
 )
 
+// storeItems is how many items fillStore writes, 2,000 values each.
+const storeItems = 20
+
 // fillStore makes a data folder with one closed pair, and leaves its engine open.
-func fillStore(t *testing.T) string {
+func fillStore(t *testing.T) (string, *dbengine.DB) {
 	t.Helper()
 	data := t.TempDir()
 	ctx := context.Background()
@@ -28,20 +31,23 @@ func fillStore(t *testing.T) string {
 	t.Cleanup(func() { _ = db.Close() })
 	b := model.NewBatch()
 	defer b.Free()
-	for i := range int64(2000) {
-		b.Append(7, 1_790_000_000_000_000_000+i*1_000_000_000, model.Uint, uint64(i*i))
-	}
-	if _, err := db.Append(ctx, b); err != nil {
-		t.Fatal(err)
+	for item := range storeItems {
+		b.Reset()
+		for i := range int64(2000) {
+			b.Append(model.ItemID(item+1), 1_790_000_000_000_000_000+i*1_000_000_000, model.Uint, uint64(i*i%1009+int64(item)))
+		}
+		if _, err := db.Append(ctx, b); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := db.ClosePair(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return data
+	return data, db
 }
 
 func TestStoreTrial(t *testing.T) {
-	data := fillStore(t)
+	data, _ := fillStore(t)
 	log := `{"at":1,"from":0,"to":600000000000,"items":[[7,7]]}` + "\n"
 	if err := os.WriteFile(filepath.Join(data, querylog.FileName), []byte(log), 0o600); err != nil {
 		t.Fatal(err)
