@@ -19,7 +19,7 @@ import (
 
 const (
 	// schemas is where install.sh unpacks Debian's packages of Zabbix.
-	schemas  = "/var/cache/tidemark-test/zabbixdb/usr/share/zabbix-server-"
+	schemas  = "/var/cache/tidemark-test/zabbix/usr/share/zabbix-server-"
 	binaries = "/usr/lib/postgresql/15/bin/"
 	patience = 2 * time.Minute
 )
