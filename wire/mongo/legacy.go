@@ -3,6 +3,8 @@ package mongo
 import (
 	"bytes"
 	"encoding/binary"
+	"unicode"
+	"unicode/utf8"
 )
 
 // cutString splits b behind its first zero byte; the string is returned without it.
@@ -61,8 +63,29 @@ func decodeLegacy(b []byte, m *Message) error {
 		}
 		return ErrMalformed
 	}
+	if !isNamespace(name) {
+		return ErrMalformed
+	}
 	m.Namespace = name
 	return decodeNamespaced(flags, rest, m)
+}
+
+const (
+	maxDatabaseBytes  = 64
+	maxNamespaceBytes = 320
+)
+
+// isNamespace reports whether a server takes a name as database.collection (MongoDB Limits and Thresholds, Naming Restrictions), so that
+// garbage with the code of a request is no request.
+func isNamespace(name []byte) bool {
+	dot := bytes.IndexByte(name, '.')
+	if dot < 1 || dot > maxDatabaseBytes || dot == len(name)-1 || len(name) > maxNamespaceBytes || !utf8.Valid(name) {
+		return false
+	}
+	if bytes.ContainsAny(name[:dot], "/\\ \"") {
+		return false
+	}
+	return !bytes.ContainsFunc(name, unicode.IsControl)
 }
 
 // decodeNamespaced reads what stands behind the namespace.

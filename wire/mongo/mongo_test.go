@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/s2"
@@ -282,4 +283,16 @@ func FuzzSnappy(f *testing.F) {
 			t.Errorf("%d bytes, %v; the library gives %d", len(got), err, len(want))
 		}
 	})
+}
+
+func TestIsNamespace(t *testing.T) {
+	for name, want := range map[string]bool{
+		"shop.users": true, "shop.$cmd": true, "$external.$cmd": true, "shop.ünïcode.x": true, "a.b c": true,
+		"": false, "shop": false, ".users": false, "shop.": false, "sh op.users": false, "shop.us\x01ers": false, "\xff\xfe.users": false,
+		strings.Repeat("d", 65) + ".users": false, "shop." + strings.Repeat("c", 400): false,
+	} {
+		if got := isNamespace([]byte(name)); got != want {
+			t.Errorf("%q: %t, want %t", name, got, want)
+		}
+	}
 }
