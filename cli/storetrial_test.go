@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,7 +61,7 @@ func TestStoreTrial(t *testing.T) {
 		}
 		var out bytes.Buffer
 		c.SetOut(&out)
-		c.SetErr(&out)
+		c.SetErr(io.Discard) // progress, on a slow machine
 		c.SetContext(context.Background())
 		get := func(name string) string { return c.Flags().Lookup(name).Value.String() }
 		f := &trialFlags{
