@@ -157,6 +157,8 @@ func (s *Server) openSeries() error {
 	s.series = series.New(series.Options{Items: s.seriesItems, Sink: s.preproc, Metrics: s.metrics})
 	s.metrics.NewGauge("tidemark_series_hosts", func() float64 { return float64(len(s.seriesItems.metricHosts())) })
 	s.metrics.NewGauge("tidemark_series_hosts_limit", func() float64 { return maxMetricHosts })
+	s.remoteWrite = remotewrite.New(remotewrite.Options{Table: s.series, Logger: s.logger, Metrics: s.metrics})
+	s.otlp = otlp.New(otlp.Options{Table: s.series, Logger: s.logger, Metrics: s.metrics})
 	var err error
 	// The administrator's file says what is scraped, so this server's own metrics may be.
 	rules := guard.New(guard.Options{Allowed: s.o.Collect.Allowed, Denied: s.o.Collect.Denied})
@@ -203,12 +205,12 @@ func (s *Server) seriesRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/v1/write", Permission: api.Edit, Unaudited: true, MaxBodyBytes: remotewrite.MaxBodyBytes,
-			Handler: remotewrite.New(remotewrite.Options{Table: s.series, Logger: s.logger, Metrics: s.metrics}),
+			Handler: s.remoteWrite,
 			Doc:     &api.Doc{Summary: "Prometheus remote write 1.0 and 2.0.", BodyTypes: []string{"application/x-protobuf"}},
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/v1/otlp/v1/metrics", Permission: api.Edit, Unaudited: true, MaxBodyBytes: otlp.MaxBodyBytes,
-			Handler: otlp.New(otlp.Options{Table: s.series, Logger: s.logger, Metrics: s.metrics}),
+			Handler: s.otlp,
 			Doc:     &api.Doc{Summary: "Metrics of OpenTelemetry (OTLP/HTTP).", BodyTypes: []string{"application/x-protobuf", "application/json"}},
 		},
 	}

@@ -19,6 +19,8 @@ import (
 	"tidemark/access"
 	"tidemark/alert"
 	"tidemark/catalog"
+	"tidemark/collect/otlp"
+	"tidemark/collect/remotewrite"
 	"tidemark/collect/scrape"
 	"tidemark/collect/series"
 	"tidemark/collect/trapper"
@@ -134,6 +136,8 @@ type Server struct {
 	series      *series.Table
 	seriesItems *seriesItems
 	scraper     *scrape.Scraper
+	remoteWrite *remotewrite.Handler
+	otlp        *otlp.Handler
 
 	querier *query.Querier
 	// queryLog is nil for none.
