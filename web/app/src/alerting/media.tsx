@@ -3,6 +3,7 @@
 import { useState } from 'preact/hooks';
 import { type Alerting, deleteAlerting, type Media, type Receiver, testAlert } from '../api/alerting.ts';
 import { Choice, Field, Form, Sure } from '../part/form.tsx';
+import { Empty } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import { mediaWords } from './words.ts';
 
@@ -31,6 +32,13 @@ export function MediaView({ alerting, changed }: { alerting: Alerting; changed: 
     },
     { id: 'do', title: '', number: true, cell: (one) => <Sure label="Delete" again={`Delete ${one.name}?`} run={() => deleteAlerting('receiver', one.name).then(changed)} failed={setFailure} /> },
   ];
+  if (media.length === 0 && receivers.length === 0) {
+    return (
+      <Empty title="Nobody can be reached yet.">
+        <p class="muted">Add mail, a webhook or a script, and a receiver, under “Edit as text”.</p>
+      </Empty>
+    );
+  }
   return (
     <>
       {failure !== '' && <p role="alert" class="problem-text">{failure}</p>}
