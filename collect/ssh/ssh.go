@@ -195,11 +195,9 @@ func (c *Checker) run(ctx context.Context, address string, settings *ssh.ClientC
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
 	defer nc.Close()
+	// The connection gets no deadline of its own: it could end a moment before ctx, and a command that was cut off would count as one that ended.
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = nc.SetDeadline(deadline)
-	}
 	conn, channels, requests, err := ssh.NewClientConn(nc, address, settings)
 	if err != nil {
 		// The library says the second when a server takes no further kind of authentication.
