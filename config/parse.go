@@ -147,6 +147,9 @@ func (p *parser) key(prefix, full string, key, value *yaml.Node) {
 // suggest says what may have been meant with an unknown key.
 func suggest(prefix, name string) string {
 	var names, elsewhere []string
+	if prefix == "" {
+		names = append(names, "scrape") // a section of its own, without fields
+	}
 	for _, f := range fields {
 		if rest, ok := strings.CutPrefix(f.key, prefix); ok {
 			rest, _, _ = strings.Cut(rest, ".")
