@@ -46,13 +46,25 @@ const snapshotTimeout = 2 * time.Hour
 func (s *Server) storageRoutes() []api.Route {
 	routes := []api.Route{s.storageRoute()}
 	if e, ok := s.engine.(housekept); ok {
-		return append(routes, housekeepingRoutes(e)...)
+		routes = append(routes, housekeepingRoutes(e)...)
+		for _, what := range []string{"snapshots", "recompress"} {
+			const message = "this server keeps its values in PostgreSQL; snapshots, backups and re-compression are for the embedded engine"
+			routes = append(routes, otherStore(http.MethodGet, "/api/storage/"+what, api.View, message), otherStore(http.MethodPost, "/api/storage/"+what, api.Administer, message))
+		}
+		return routes
 	}
 	if s.snapshots == nil {
 		return routes
 	}
+	routes = append(routes, otherStore(http.MethodGet, "/api/storage/housekeeping", api.View, "this server keeps its values in the embedded engine; housekeeping is for PostgreSQL"))
 	routes = append(routes, s.snapshots.routes()...)
 	return append(routes, s.recompressor.routes()...)
+}
+
+// otherStore answers 404 for what only the other kind of store has, saying so instead of that the path is unknown.
+func otherStore(method, path string, permission api.Permission, message string) api.Route {
+	refuse := api.JSON(func(*http.Request) (any, error) { return nil, api.NotFound(message) })
+	return api.Route{Method: method, Pattern: path, Permission: permission, Handler: refuse, Unaudited: true}
 }
 
 // routes are those of snapshots.
