@@ -97,7 +97,7 @@ func callAlerts(ctx context.Context, f *alertFlags, method, path, kind string, b
 	if answer.StatusCode == http.StatusOK {
 		return text, nil
 	}
-	return nil, fmt.Errorf("alert: %w", refusal(answer.StatusCode, text))
+	return nil, fmt.Errorf("alert: %w", refusal(answer.StatusCode, text, request.Header.Get("Authorization") != ""))
 }
 
 // readAlertFile reads a file of alerting configuration.

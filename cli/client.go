@@ -84,7 +84,8 @@ func (t *target) call(c *cobra.Command, method, path string, body, into any) err
 		return err
 	}
 	if status != http.StatusOK {
-		return refusal(status, text)
+		token, _ := c.Context().Value(tokenKey{}).(string)
+		return refusal(status, text, token != "")
 	}
 	if into == nil {
 		return nil
@@ -95,16 +96,16 @@ func (t *target) call(c *cobra.Command, method, path string, body, into any) err
 	return nil
 }
 
-// refusal is what a server says that it does not do.
-func refusal(status int, text []byte) error {
+// refusal is what a server says that it does not do; sent says that a token was sent. Without one the server's advice to sign in is no help here.
+func refusal(status int, text []byte, sent bool) error {
 	var answer struct {
 		Error struct{ Message string }
 	}
 	if json.Unmarshal(text, &answer) != nil || answer.Error.Message == "" {
 		return fmt.Errorf("the server answered %d %s", status, http.StatusText(status))
 	}
-	if status == http.StatusUnauthorized {
-		return fmt.Errorf("the server asks who you are: give a token with --token or in %s (an administrator makes one with tidemark token create, or on the page)", tokenVariable)
+	if status == http.StatusUnauthorized && !sent {
+		return fmt.Errorf("no token was sent and one is needed: give it with --token or in %s (an administrator makes one with tidemark token create, or on the page)", tokenVariable)
 	}
 	return errors.New(answer.Error.Message)
 }

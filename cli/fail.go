@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,14 @@ func (e usageError) Unwrap() error { return e.err }
 
 // usagef makes a usageError.
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// interrupted names the end of a command by Ctrl-C or SIGTERM for what it is.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.Is(err, errSilent) {
+		return errors.New("stopped before the end")
+	}
+	return err
+}
 
 // fail prints the error and returns the exit code.
 func fail(stderr io.Writer, err error) int {

@@ -121,7 +121,7 @@ func importOver(ctx context.Context, address string, file server.File) (*confdb.
 	}
 	if answer.StatusCode != http.StatusOK {
 		// The server does not know the file's name and says import.yaml.
-		message := refusal(answer.StatusCode, body).Error()
+		message := refusal(answer.StatusCode, body, request.Header.Get("Authorization") != "").Error()
 		message = strings.TrimPrefix(strings.TrimPrefix(message, "import import.yaml: "), "import import.json: ")
 		return nil, fmt.Errorf("import %s: %s", file.Name, message)
 	}

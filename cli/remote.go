@@ -71,13 +71,7 @@ func (r *remote) call(ctx context.Context, method, path string, body, into any) 
 		return nil, fmt.Errorf("read the server's answer: %w", err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		var refusal struct {
-			Error struct{ Message string }
-		}
-		if json.Unmarshal(text, &refusal) == nil && refusal.Error.Message != "" {
-			return nil, fmt.Errorf("the server refuses: %s", refusal.Error.Message)
-		}
-		return nil, fmt.Errorf("the server answered %s", answer.Status)
+		return nil, fmt.Errorf("the server at %s: %w", r.http, refusal(answer.StatusCode, text, request.Header.Get("Authorization") != ""))
 	}
 	if into != nil {
 		if err := json.Unmarshal(text, into); err != nil {

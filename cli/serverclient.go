@@ -66,13 +66,7 @@ func (c *serverClient) open(ctx context.Context, method, path string, body any) 
 	}
 	defer answer.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
-	var refusal struct {
-		Error struct{ Message string }
-	}
-	if json.Unmarshal(text, &refusal) == nil && refusal.Error.Message != "" {
-		return nil, fmt.Errorf("the server at %s: %s", c.address, refusal.Error.Message)
-	}
-	return nil, fmt.Errorf("the server at %s answered %s to %s %s", c.address, answer.Status, method, path)
+	return nil, fmt.Errorf("the server at %s: %w", c.address, refusal(answer.StatusCode, text, request.Header.Get("Authorization") != ""))
 }
 
 // call sends a request and decodes the answer into out, if that is not nil.

@@ -75,10 +75,10 @@ func storePlanCommand() *cobra.Command {
 			}
 			const mib = 1 << 20
 			_, err = fmt.Fprintf(c.OutOrStdout(), "%.0f values a second, %d in all\n"+
-				"disk space   %d MiB: values %d, hourly rows %d, log %d; %.3f bytes a value\n"+
+				"disk space   %d MiB: values %d, minutes %d, hourly rows %d, log %d; %.3f bytes a value\n"+
 				"memory       %d MiB, of which %s page cache\n"+
 				"files        %d pairs, %d descriptors\n",
-				p.ValuesPerSecond, p.Samples, (p.DiskBytes+mib-1)/mib, p.ValueBytes/mib, p.HourlyBytes/mib, p.LogBytes/mib, p.BytesPerSample,
+				p.ValuesPerSecond, p.Samples, (p.DiskBytes+mib-1)/mib, p.ValueBytes/mib, p.MinuteBytes/mib, p.HourlyBytes/mib, p.LogBytes/mib, p.BytesPerSample,
 				(p.MemoryBytes+mib-1)/mib, config.FormatSize(d.PageCacheBytes), p.Pairs, p.OpenFiles)
 			return err
 		},
@@ -88,7 +88,7 @@ func storePlanCommand() *cobra.Command {
 	f.StringVar(&interval, "interval", "1s", "time between two values of a metric")
 	f.StringVar(&retention, "retention", "30d", "how long values are kept")
 	f.Float64Var(&d.Varying, "varying", 0.11, "share of the metrics that vary, 0 to 1")
-	f.StringVar(&cache, "cache", "64MiB", "page cache size")
+	f.StringVar(&cache, "cache", "128MiB", "page cache size; the default is the server's")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

@@ -317,7 +317,7 @@ func (a *API) addToken(r *http.Request) (any, error) {
 	}
 	u, ok := a.options.Access.UserNamed(body.User)
 	if !ok {
-		return nil, api.BadRequest(fmt.Sprintf("user is %.80q, expected the name of a user", body.User))
+		return nil, api.BadRequest(fmt.Sprintf("there is no user %.80q; make the user first, or give the name of one that exists", body.User))
 	}
 	made, err := a.makeToken(r, u.ID, body)
 	if err == nil {
