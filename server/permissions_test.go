@@ -53,7 +53,7 @@ var foreignCalls = map[string]foreignCall{
 	"GET /api/v1/metadata":                {path: "/api/v1/metadata", limited: 200},
 	"GET /api/v1/query":                   {path: "/api/v1/query?query=temperature", limited: 200, shows: true},
 	"GET /api/v1/query_exemplars":         {path: "/api/v1/query_exemplars?query=up", limited: 200},
-	"GET /api/v1/query_range":             {path: "/api/v1/query_range?query=temperature&start=FROM&end=TO&step=10", limited: 200, shows: true},
+	"GET /api/v1/query_range":             {path: "/api/v1/query_range?query=temperature&start=FROM&end=UNTIL&step=10", limited: 200, shows: true},
 	"GET /api/v1/rules":                   {path: "/api/v1/rules", limited: 200, shows: true},
 	"GET /api/v1/series":                  {path: "/api/v1/series?match[]=temperature", limited: 200, shows: true},
 	"GET /api/v1/status/buildinfo":        {path: "/api/v1/status/buildinfo", limited: 200},
@@ -66,7 +66,7 @@ var foreignCalls = map[string]foreignCall{
 	"POST /api/v1/labels":                 {path: "/api/v1/labels", limited: 200},
 	"POST /api/v1/query":                  {path: "/api/v1/query?query=temperature", limited: 200, shows: true},
 	"POST /api/v1/query_exemplars":        {path: "/api/v1/query_exemplars?query=up", limited: 200},
-	"POST /api/v1/query_range":            {path: "/api/v1/query_range?query=temperature&start=FROM&end=TO&step=10", limited: 200, shows: true},
+	"POST /api/v1/query_range":            {path: "/api/v1/query_range?query=temperature&start=FROM&end=UNTIL&step=10", limited: 200, shows: true},
 	"POST /api/v1/series":                 {path: "/api/v1/series?match[]=temperature", limited: 200, shows: true},
 }
 
@@ -124,7 +124,8 @@ func newPermissions(t *testing.T) *permissions {
 	var items struct{ Items []struct{ ID string } }
 	p.get("/api/items?host="+hosts.Hosts[0].ID, &items)
 	now := time.Now().Unix()
-	p.ids = strings.NewReplacer("HOST", hosts.Hosts[0].ID, "ITEM", items.Items[0].ID, "PROBLEM", problem, "FROM", fmt.Sprint(now-60), "TO", fmt.Sprint(now+60))
+	// The words are long enough not to be in a session by chance: TO was in one of a hundred.
+	p.ids = strings.NewReplacer("HOST", hosts.Hosts[0].ID, "ITEM", items.Items[0].ID, "PROBLEM", problem, "FROM", fmt.Sprint(now-60), "UNTIL", fmt.Sprint(now+60))
 
 	p.must("PUT", "/api/user_groups/Owners", `{"grants":[{"host_group":"Own","role":"editor"}]}`, "")
 	p.callers = []caller{{name: "nobody"}}

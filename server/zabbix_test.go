@@ -79,12 +79,12 @@ var grafana = []struct {
 	{"host.get", `{"output":["hostid","name","host"],"sortfield":"name","groupids":["GROUP"],"selectTags":"extend"}`, true},
 	{"item.get", `{"output":["itemid","name","key_","value_type","hostid","status","state","units","valuemapid","delay"],"sortfield":"name","webitems":true,"filter":{"value_type":[0,3]},"selectHosts":["hostid","name","host"],"selectTags":"extend","monitored":true,"hostids":["HOST"]}`, true},
 	{"item.get", `{"itemids":["ITEM"],"output":["itemid","name","key_","value_type","hostid","status","state"],"webitems":true,"selectHosts":["hostid","name"]}`, true},
-	{"history.get", `{"output":"extend","history":0,"itemids":["ITEM"],"sortfield":"clock","sortorder":"ASC","time_from":FROM,"time_till":TO}`, false},
-	{"trend.get", `{"output":"extend","trend":0,"itemids":["ITEM"],"time_from":FROM,"time_till":TO}`, false},
+	{"history.get", `{"output":"extend","history":0,"itemids":["ITEM"],"sortfield":"clock","sortorder":"ASC","time_from":FROM,"time_till":UNTIL}`, false},
+	{"trend.get", `{"output":"extend","trend":0,"itemids":["ITEM"],"time_from":FROM,"time_till":UNTIL}`, false},
 	{"valuemap.get", `{"output":"extend","selectMappings":"extend"}`, false},
-	{"problem.get", `{"output":"extend","selectAcknowledges":"extend","selectSuppressionData":"extend","selectTags":"extend","source":"0","object":"0","sortfield":["eventid"],"sortorder":"DESC","evaltype":"0","recent":true,"severities":[3,4,5],"limit":1001,"search":{"name":"*"},"searchWildcardsEnabled":true,"time_from":FROM,"time_till":TO,"symptom":false}`, true},
+	{"problem.get", `{"output":"extend","selectAcknowledges":"extend","selectSuppressionData":"extend","selectTags":"extend","source":"0","object":"0","sortfield":["eventid"],"sortorder":"DESC","evaltype":"0","recent":true,"severities":[3,4,5],"limit":1001,"search":{"name":"*"},"searchWildcardsEnabled":true,"time_from":FROM,"time_till":UNTIL,"symptom":false}`, true},
 	{"trigger.get", `{"output":"extend","triggerids":["TRIGGER"],"expandDescription":true,"expandData":true,"expandComment":true,"monitored":true,"skipDependent":true,"selectHostGroups":["name","groupid"],"selectHosts":["hostid","name","host","maintenance_status"],"selectItems":["name","key_","lastvalue"],"selectLastEvent":"extend","selectTags":"extend","preservekeys":"1"}`, true},
-	{"trigger.get", `{"output":["triggerid"],"groupids":["GROUP"],"expandDescription":true,"monitored":true,"filter":{"value":1},"min_severity":2,"withLastEventUnacknowledged":true,"lastChangeSince":FROM,"lastChangeTill":TO,"countOutput":true}`, false},
+	{"trigger.get", `{"output":["triggerid"],"groupids":["GROUP"],"expandDescription":true,"monitored":true,"filter":{"value":1},"min_severity":2,"withLastEventUnacknowledged":true,"lastChangeSince":FROM,"lastChangeTill":UNTIL,"countOutput":true}`, false},
 	{"event.get", `{"output":"extend","hostids":["HOST"],"selectHosts":["hostid","name"],"selectAcknowledges":"extend","sortfield":"eventid","sortorder":"DESC","limit":10,"value":1}`, true},
 	{"event.get", `{"output":"extend","eventids":["PROBLEM"],"select_acknowledges":"extend","selectTags":"extend"}`, true},
 	{"usermacro.get", `{"output":"extend","hostids":["HOST"]}`, false},
@@ -106,7 +106,7 @@ func newZabbix(t *testing.T) *permissions {
 	}
 	host, item, problem := p.ids.Replace("HOST"), p.ids.Replace("ITEM"), p.ids.Replace("PROBLEM")
 	p.ids = strings.NewReplacer("HOST", host, "ITEM", item, "PROBLEM", problem, "GROUP", groups[0].GroupID, "TRIGGER", triggers[0].TriggerID,
-		"FROM", p.ids.Replace("FROM"), "TO", p.ids.Replace("TO"))
+		"FROM", p.ids.Replace("FROM"), "UNTIL", p.ids.Replace("UNTIL"))
 	return p
 }
 
