@@ -239,18 +239,15 @@ func (db *DB) place(s *series, v *value, before model.LSN, now int64) model.Flag
 	if v.at < s.newest {
 		flag = model.Late
 	}
-	for ; ; v.at++ {
-		if v.at > s.newest { // moved past the end
-			db.pushNewest(s, v, before, now)
-			return model.Moved
-		}
-		found, same := db.lookup(s, v)
-		if !found {
-			break
-		}
-		if same {
-			return model.Duplicate
-		}
+	from := v.at
+	if db.makeWay(s, v) {
+		return model.Duplicate
+	}
+	if v.at > s.newest { // moved past the end
+		db.pushNewest(s, v, before, now)
+		return model.Moved
+	}
+	if v.at != from {
 		flag |= model.Moved
 	}
 	db.begin(s, v.valueType, before, now)
@@ -287,23 +284,23 @@ func (db *DB) pushNewest(s *series, v *value, before model.LSN, now int64) {
 	s.newest = v.at
 }
 
-// lookup looks for a stored value at v.at; same tells whether it is v itself.
-func (db *DB) lookup(s *series, v *value) (found, same bool) {
-	if p, ok := find(s.late, v.at); ok {
-		return true, v.same(s.valueType, p.bits, s.arena)
+// lookup looks for the stored value of an instant. Its text is good until the shard is unlocked or another page is looked at.
+func (db *DB) lookup(s *series, at int64) (v value, found bool) {
+	if p, ok := find(s.late, at); ok {
+		return storedValue(s.valueType, p, s.arena), true
 	}
-	if v.at > s.floor {
-		return lookupMemory(&numbersOrTexts{s.page.freeze(), s.texts}, s.valueType, s.arena, v)
+	if at > s.floor {
+		return lookupMemory(&numbersOrTexts{s.page.freeze(), s.texts}, s.valueType, s.arena, at)
 	}
 	for _, d := range s.dirty {
-		if p, ok := find(d.late, v.at); ok {
-			return true, v.same(d.valueType, p.bits, d.arena)
+		if p, ok := find(d.late, at); ok {
+			return storedValue(d.valueType, p, d.arena), true
 		}
-		if found, same = lookupMemory(&numbersOrTexts{d.numbers, d.texts}, d.valueType, d.arena, v); found {
-			return found, same
+		if v, found = lookupMemory(&numbersOrTexts{d.numbers, d.texts}, d.valueType, d.arena, at); found {
+			return v, true
 		}
 	}
-	return db.lookupPages(s, v)
+	return db.lookupPages(s, at)
 }
 
 type numbersOrTexts struct {
@@ -311,14 +308,14 @@ type numbersOrTexts struct {
 	texts   []sample
 }
 
-func lookupMemory(m *numbersOrTexts, t model.ValueType, arena []byte, v *value) (found, same bool) {
-	if p, ok := find(m.texts, v.at); ok {
-		return true, v.same(t, p.bits, arena)
+func lookupMemory(m *numbersOrTexts, t model.ValueType, arena []byte, at int64) (v value, found bool) {
+	if p, ok := find(m.texts, at); ok {
+		return storedValue(t, p, arena), true
 	}
-	if bits, ok := m.numbers.at(v.at); ok {
-		return true, v.same(t, bits, nil)
+	if bits, ok := m.numbers.at(at); ok {
+		return value{at: at, bits: bits, valueType: t}, true
 	}
-	return false, false
+	return value{}, false
 }
 
 // detach seals a series and hands its page to the flusher; the shard is locked.

@@ -198,16 +198,16 @@ type probe struct {
 	page decoded
 }
 
-// lookupPages looks for a stored value at v.at in the pages on disk; the shard is locked.
-func (db *DB) lookupPages(s *series, v *value) (found, same bool) {
+// lookupPages looks for the stored value of an instant in the pages on disk; the shard is locked.
+func (db *DB) lookupPages(s *series, at int64) (v value, found bool) {
 	sh := db.shardOf(s.id)
 	look := func(ref *pageRef) {
-		if !found && ref.kind <= extent.Late && ref.from <= v.at && v.at <= ref.to {
-			found, same = db.lookupPage(sh, ref, v)
+		if !found && ref.kind <= extent.Late && ref.from <= at && at <= ref.to {
+			v, found = db.lookupPage(sh, ref, at)
 		}
 	}
 	if s.disk != nil {
-		for _, list := range [][]pageRef{s.disk.pages[firstPage(s.disk.pages, v.at):], s.disk.lates} {
+		for _, list := range [][]pageRef{s.disk.pages[firstPage(s.disk.pages, at):], s.disk.lates} {
 			for i := range list {
 				look(&list[i])
 			}
@@ -215,31 +215,31 @@ func (db *DB) lookupPages(s *series, v *value) (found, same bool) {
 	}
 	for i := len(sh.indexed) - 1; i >= 0 && !found; i-- {
 		e := &sh.indexed[i]
-		if !e.mayHold(s.id) || !e.values.Reaches(v.at, v.at+1) {
+		if !e.mayHold(s.id) || !e.values.Reaches(at, at+1) {
 			continue
 		}
 		if _, err := db.indexedPages(e.pair, s.id, look); err != nil {
 			db.damaged(err)
 		}
 	}
-	return found, same
+	return v, found
 }
 
-func (db *DB) lookupPage(sh *shard, ref *pageRef, v *value) (found, same bool) {
+func (db *DB) lookupPage(sh *shard, ref *pageRef, at int64) (v value, found bool) {
 	p := &sh.probe
 	if p.ref.pair != ref.pair || p.ref.at != ref.at || p.ref.slot != ref.slot {
 		p.ref = pageRef{}
 		if err := db.decodeInto(&p.page, ref); err != nil {
 			db.damaged(err)
-			return false, false
+			return value{}, false
 		}
 		p.ref = *ref
 	}
-	i := searchTimes(p.page.at, v.at)
-	if i == len(p.page.at) || p.page.at[i] != v.at {
-		return false, false
+	i := searchTimes(p.page.at, at)
+	if i == len(p.page.at) || p.page.at[i] != at {
+		return value{}, false
 	}
-	return true, v.same(p.page.valueType, p.page.bits[i], p.page.arena)
+	return storedValue(p.page.valueType, sample{at: at, bits: p.page.bits[i]}, p.page.arena), true
 }
 
 // searchTimes returns where at is or belongs.

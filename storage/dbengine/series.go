@@ -155,6 +155,26 @@ func (v *value) same(t model.ValueType, bits uint64, arena []byte) bool {
 	return bytes.Equal(model.SpanBytes(arena, bits), v.text)
 }
 
+// equal reports whether two values are the same but for their time.
+func (v *value) equal(o *value) bool {
+	switch {
+	case v.valueType != o.valueType:
+		return false
+	case v.valueType.InArena():
+		return bytes.Equal(v.text, o.text)
+	}
+	return v.bits == o.bits
+}
+
+// storedValue is a sample of a page, with its text.
+func storedValue(t model.ValueType, p sample, arena []byte) value {
+	v := value{at: p.at, bits: p.bits, valueType: t}
+	if t.InArena() {
+		v.text = model.SpanBytes(arena, p.bits)
+	}
+	return v
+}
+
 // keep returns the payload under which the series stores the value, whose text it copies.
 func (s *series) keep(v *value) uint64 {
 	if !v.valueType.InArena() {

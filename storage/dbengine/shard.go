@@ -24,8 +24,9 @@ type shard struct {
 	// minutes are the pairs of that tier, hours those whose pair with the values is still there, in the same way.
 	minutes, hours []indexedPair
 	// dirty are the detached pages of its series, oldest first.
-	dirty []*sealed
-	probe probe
+	dirty  []*sealed
+	probe  probe
+	crowds crowds
 	// near is the clock that was used last, clocks how many there were.
 	near   *clock
 	clocks uint64
