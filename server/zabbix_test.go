@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -251,6 +253,34 @@ func TestZabbix_hosts(t *testing.T) {
 	for _, method := range []string{"host.create", "host.update", "host.delete", "configuration.import"} {
 		if !strings.Contains(audit, "POST /api_jsonrpc.php "+method) {
 			t.Errorf("the audit log does not have %s: %s", method, audit)
+		}
+	}
+}
+
+// TestZabbix_sameHost makes hosts of one name by two callers at once: one of them makes it, and the other changes nothing of it.
+func TestZabbix_sameHost(t *testing.T) {
+	p := newZabbix(t)
+	editor := p.signIn("editor")
+	for i := range 10 {
+		var made atomic.Int32
+		var calls sync.WaitGroup
+		for _, macro := range []string{"{$ONE}", "{$TWO}"} {
+			calls.Go(func() {
+				params := fmt.Sprintf(`{"host":"same %d","groups":[{"groupid":"GROUP"}],"macros":[{"macro":%q,"value":"1"}]}`, i, macro)
+				_, failure := p.rpc("host.create", params, editor)
+				switch {
+				case failure == "":
+					made.Add(1)
+				case !strings.Contains(failure, "already exists"):
+					t.Errorf("host.create: %s", failure)
+				}
+			})
+		}
+		calls.Wait()
+		var hosts []struct{ Macros []struct{ Macro string } }
+		p.mustRPC("host.get", fmt.Sprintf(`{"filter":{"host":"same %d"},"selectMacros":"extend"}`, i), editor, &hosts)
+		if made.Load() != 1 || len(hosts) != 1 || len(hosts[0].Macros) != 1 {
+			t.Fatalf("%d of two calls made the host, which is %+v", made.Load(), hosts)
 		}
 	}
 }

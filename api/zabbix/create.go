@@ -90,6 +90,7 @@ func createHosts(c *call) ([]byte, error) {
 	}
 	c.changing.Lock()
 	defer c.changing.Unlock()
+	c.configuration = c.options.Configuration() // a call that held the lock may have made a host of the same name
 	hosts := make([]*exportHost, 0, len(texts))
 	var names []string
 	for i, text := range texts {
