@@ -37,7 +37,7 @@ type crowd struct {
 func (c *crowds) get(item model.ItemID, from int64) *crowd {
 	key := crowdKey{item, from}
 	known := c.of[key]
-	if known != nil {
+	if known != nil && c.kept < 2*maxCrowded {
 		return known
 	}
 	if c.of == nil || c.kept >= maxCrowded {
