@@ -361,9 +361,35 @@ func TestDB_recompressKill(t *testing.T) {
 			t.Fatalf("cycle %d: %q were left behind, %v", cycle, left, err)
 		}
 	}
-	if generations < 2 {
-		t.Error("no pair was written anew")
+	if generations < 2 && !recompresses(t, dir) {
+		t.Error("no pair can be written anew")
 	}
+}
+
+// recompresses writes pairs anew after all kills: on a busy machine every child may have been killed before it came so far.
+func recompresses(t *testing.T, dir string) bool {
+	t.Helper()
+	ctx := context.Background()
+	db, err := Open(ctx, vfs.OS{}, dir, tinyOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.ClosePair(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.buildTiers(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Recompress(ctx, everything("zstd:1")); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range db.pairs.all() {
+		if p.id.Generation >= 2 {
+			return true
+		}
+	}
+	return false
 }
 
 func killRecompression(t *testing.T, dir string, r *rand.Rand) int {
