@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tidemark/test/launch"
 )
 
 const pskText = "8f1c2b7a9d3e4f5061728394a5b6c7d88f1c2b7a9d3e4f5061728394a5b6c7d8"
@@ -57,7 +59,7 @@ func TestAgents(t *testing.T) {
 			} else {
 				text += "ControlSocket=" + dir + "/" + host + ".sock\n"
 			}
-			run(t, filepath.Join(dir, host+".log"), "/usr/sbin/"+program, "-f", "-c", write(t, dir, host+".conf", text+strings.Join(kind.config, "\n")+"\n"))
+			launch.Run(t, filepath.Join(dir, host+".log"), "/usr/sbin/"+program, "-f", "-c", write(t, dir, host+".conf", text+strings.Join(kind.config, "\n")+"\n"))
 			hosts = append(hosts, object{
 				"host":       host,
 				"interfaces": []object{{"ip": "127.0.0.9", "port": "1", "interface_ref": "if1"}, {"ip": ip, "port": port, "default": "NO", "interface_ref": "if2"}},
@@ -78,7 +80,7 @@ func TestAgents(t *testing.T) {
 			s.tell(append([]string{"host", "tls", "set", host}, kind.settings...)...)
 		}
 		if strings.HasPrefix(host, "own.") {
-			run(t, filepath.Join(dir, host+".log"), binary, append([]string{"agent", "--server", s.trapper, "--host", host, "--data", filepath.Join(dir, host)}, kind.flags...)...)
+			launch.Run(t, filepath.Join(dir, host+".log"), binary, append([]string{"agent", "--server", s.trapper, "--host", host, "--data", filepath.Join(dir, host)}, kind.flags...)...)
 		}
 	}
 	more := func(what string) {

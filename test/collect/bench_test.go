@@ -15,6 +15,7 @@ import (
 	"tidemark/collect/zbxagent"
 	"tidemark/model"
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 // measure makes checks of tasks, all of them in each call, by 32 goroutines, and reports how many of them a core of this process makes
@@ -69,7 +70,7 @@ func BenchmarkCollect(b *testing.B) {
 		dir, address := b.TempDir(), freeport.Address(b)
 		ip, port, _ := net.SplitHostPort(address)
 		config := fmt.Sprintf("PidFile=%s/pid\nLogType=console\nServer=127.0.0.1\nListenIP=%s\nListenPort=%s\nHostname=bench\nAllowRoot=1\nStartAgents=8\n", dir, ip, port)
-		run(b, filepath.Join(dir, "log"), "/usr/sbin/zabbix_agentd", "-f", "-c", write(b, dir, "conf", config))
+		launch.Run(b, filepath.Join(dir, "log"), "/usr/sbin/zabbix_agentd", "-f", "-c", write(b, dir, "conf", config))
 		measure(b, zbxagent.New(zbxagent.Options{}), []*poller.Task{{Item: &model.Item{Key: "agent.ping"}, Address: address}})
 	})
 	b.Run("snmp", func(b *testing.B) {
@@ -86,7 +87,7 @@ func BenchmarkCollect(b *testing.B) {
 	b.Run("http", func(b *testing.B) {
 		dir, address := b.TempDir(), freeport.Address(b)
 		config := fmt.Sprintf("daemon off; master_process off; pid %[1]s/pid; error_log stderr;\nevents { worker_connections 512; }\nhttp { access_log off; client_body_temp_path %[1]s; proxy_temp_path %[1]s; fastcgi_temp_path %[1]s; uwsgi_temp_path %[1]s; scgi_temp_path %[1]s; keepalive_requests 1000000000;\nserver { listen %[2]s; return 200 1; } }\n", dir, address)
-		run(b, filepath.Join(dir, "log"), "/usr/sbin/nginx", "-c", write(b, dir, "conf", config), "-p", dir)
+		launch.Run(b, filepath.Join(dir, "log"), "/usr/sbin/nginx", "-c", write(b, dir, "conf", config), "-p", dir)
 		c := httpagent.New(httpagent.Options{})
 		defer c.Close()
 		request := &model.HTTPRequest{URL: "http://" + address, Method: "GET", StatusCodes: "200", Retrieve: "BODY"}

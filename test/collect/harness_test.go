@@ -20,81 +20,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 // binary is the path of the program under test.
 var binary string
 
-func TestMain(m *testing.M) {
-	code, err := prepare(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// prepare installs the peers and builds the binary.
-func prepare(m *testing.M) (int, error) {
-	if out, err := exec.Command("./install.sh").CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("install the peers: %w\n%s", err, out)
-	}
-	if binary = os.Getenv("TIDEMARK_BIN"); binary != "" {
-		return m.Run(), nil
-	}
-	dir, err := os.MkdirTemp("", "collect")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "tidemark")
-	if out, err := exec.Command("go", "build", "-o", binary, "tidemark/cmd/tidemark").CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build the binary: %w\n%s", err, out)
-	}
-	return m.Run(), nil
-}
+func TestMain(m *testing.M) { launch.Main(m, &binary) }
 
 // patience is how long a test waits for something that must come.
 const patience = 90 * time.Second
-
-// run starts a child that is killed when the test ends, or by the function that is returned. Its log is shown when the test fails.
-func run(t testing.TB, logFile, name string, args ...string) (kill func()) {
-	t.Helper()
-	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	c := exec.Command(name, args...)
-	c.Stdout, c.Stderr = log, log
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() { _ = c.Wait(); close(done) }()
-	kill = func() {
-		select {
-		case <-done:
-		default:
-			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-			<-done
-		}
-	}
-	t.Cleanup(func() {
-		kill()
-		if t.Failed() {
-			text, _ := os.ReadFile(logFile)
-			t.Logf("%s:\n%s", logFile, text[max(0, len(text)-4000):])
-		}
-	})
-	return kill
-}
 
 // until waits for a condition.
 func until(t *testing.T, what string, fn func() bool) {
@@ -133,7 +72,7 @@ func startServer(t *testing.T, config string) *server {
 
 func (s *server) start() {
 	s.t.Helper()
-	s.kill = run(s.t, filepath.Join(s.dir, "server.log"), binary, "server", "--config", s.config, "--trapper", s.trapper)
+	s.kill = launch.Run(s.t, filepath.Join(s.dir, "server.log"), binary, "server", "--config", s.config, "--trapper", s.trapper)
 	until(s.t, "the server is ready", func() bool {
 		resp, err := http.Get("http://" + s.http + "/-/ready")
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 // startPostgres starts a private cluster on a TCP port and returns its address. The server refuses to run as root.
@@ -66,7 +67,7 @@ func startMariaDB(t *testing.T, dir string) string {
 	address := freeport.Address(t)
 	_, port, _ := net.SplitHostPort(address)
 	first := write(t, dir, "init.sql", "CREATE USER tm@'%' IDENTIFIED BY 'secret';\n")
-	run(t, filepath.Join(dir, "mariadb.log"), "/usr/sbin/mariadbd", "--no-defaults", "--user=root", "--datadir="+data, "--socket="+filepath.Join(dir, "m.sock"),
+	launch.Run(t, filepath.Join(dir, "mariadb.log"), "/usr/sbin/mariadbd", "--no-defaults", "--user=root", "--datadir="+data, "--socket="+filepath.Join(dir, "m.sock"),
 		"--port="+port, "--bind-address=127.0.0.1", "--init-file="+first, "--pid-file="+filepath.Join(dir, "m.pid"), "--innodb-buffer-pool-size=16M", "--skip-name-resolve")
 	return address
 }
@@ -77,7 +78,7 @@ func startJava(t *testing.T, dir string) (gateway, jmx string) {
 	gateway, jmx = freeport.Address(t), freeport.Address(t)
 	_, port, _ := net.SplitHostPort(gateway)
 	_, jmxPort, _ := net.SplitHostPort(jmx)
-	run(t, filepath.Join(dir, "java.log"), "/usr/bin/java", "-Xmx64m", "-XX:TieredStopAtLevel=1", "-Dcom.sun.management.jmxremote.port="+jmxPort, "-Dcom.sun.management.jmxremote.rmi.port="+jmxPort,
+	launch.Run(t, filepath.Join(dir, "java.log"), "/usr/bin/java", "-Xmx64m", "-XX:TieredStopAtLevel=1", "-Dcom.sun.management.jmxremote.port="+jmxPort, "-Dcom.sun.management.jmxremote.rmi.port="+jmxPort,
 		"-Dcom.sun.management.jmxremote.host=127.0.0.1", "-Dcom.sun.management.jmxremote.ssl=false", "-Dcom.sun.management.jmxremote.authenticate=false",
 		"-Djava.rmi.server.hostname=127.0.0.1", "-Dzabbix.listenIP=127.0.0.1", "-Dzabbix.listenPort="+port, "-Dzabbix.startPollers=2",
 		"-cp", "/usr/sbin/zabbix-java-gateway.jar", "com.zabbix.gateway.JavaGateway")

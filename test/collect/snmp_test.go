@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 // startSNMP starts a real snmpd with a community and users of several kinds, and returns its address.
@@ -30,7 +31,7 @@ sysContact somebody
 `, address)
 	// What it keeps must not be that of the machine.
 	args := []string{"SNMP_PERSISTENT_DIR=" + dir + "/snmp", "/usr/sbin/snmpd", "-f", "-Lf", "/dev/null", "-C", "-c", write(t, dir, "snmpd.conf", config), "-p", dir + "/snmpd.pid"}
-	run(t, filepath.Join(dir, "snmpd.log"), "/usr/bin/env", args...)
+	launch.Run(t, filepath.Join(dir, "snmpd.log"), "/usr/bin/env", args...)
 	return address
 }
 

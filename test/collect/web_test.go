@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 // TestDocs imports every example of the pages for users.
@@ -86,7 +87,7 @@ server { listen %[3]s ssl; ssl_certificate %[1]s/web.pem; ssl_certificate_key %[
 `, dir, plain, secure)
 	write(t, dir, "users", "u:{PLAIN}p\n")
 	write(t, dir, "file", "inside\n")
-	run(t, filepath.Join(dir, "nginx.log"), "/usr/sbin/nginx", "-c", write(t, dir, "nginx.conf", config), "-p", dir)
+	launch.Run(t, filepath.Join(dir, "nginx.log"), "/usr/sbin/nginx", "-c", write(t, dir, "nginx.conf", config), "-p", dir)
 	ssh := startSSH(t, dir)
 
 	s := startServer(t, fmt.Sprintf("collect: {ssl_folder: %q}\n", dir))
@@ -142,6 +143,6 @@ func startSSH(t *testing.T, dir string) string {
 	address := freeport.Address(t)
 	host, port, _ := net.SplitHostPort(address)
 	config := fmt.Sprintf("ListenAddress %s\nPort %s\nHostKey %[3]s/hostkey\nPidFile %[3]s/sshd.pid\nAuthorizedKeysFile %[3]s/user.pub\nStrictModes no\nPasswordAuthentication no\nPermitRootLogin yes\nUsePAM no\n", host, port, dir)
-	run(t, filepath.Join(dir, "sshd.log"), "/usr/sbin/sshd", "-D", "-e", "-f", write(t, dir, "sshd.conf", config))
+	launch.Run(t, filepath.Join(dir, "sshd.log"), "/usr/sbin/sshd", "-D", "-e", "-f", write(t, dir, "sshd.conf", config))
 	return address
 }

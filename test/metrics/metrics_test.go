@@ -8,85 +8,23 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 // binary is the path of the program under test.
 var binary string
 
-func TestMain(m *testing.M) {
-	code, err := prepare(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// prepare installs the peers and builds the binary.
-func prepare(m *testing.M) (int, error) {
-	if out, err := exec.Command("./install.sh").CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("install the peers: %w\n%s", err, out)
-	}
-	if binary = os.Getenv("TIDEMARK_BIN"); binary != "" {
-		return m.Run(), nil
-	}
-	dir, err := os.MkdirTemp("", "metrics")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "tidemark")
-	if out, err := exec.Command("go", "build", "-o", binary, "tidemark/cmd/tidemark").CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build the binary: %w\n%s", err, out)
-	}
-	return m.Run(), nil
-}
+func TestMain(m *testing.M) { launch.Main(m, &binary) }
 
 // patience is how long a test waits for something that must come.
 const patience = 2 * time.Minute
-
-// run starts a child that is killed when the test ends, or by the function that is returned. Its log is shown when the test fails.
-func run(t *testing.T, logFile, name string, args ...string) (kill func()) {
-	t.Helper()
-	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	c := exec.Command(name, args...)
-	c.Stdout, c.Stderr = log, log
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() { _ = c.Wait(); close(done) }()
-	kill = func() {
-		select {
-		case <-done:
-		default:
-			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-			<-done
-		}
-	}
-	t.Cleanup(func() {
-		kill()
-		if t.Failed() {
-			text, _ := os.ReadFile(logFile)
-			t.Logf("%s:\n%s", logFile, text[max(0, len(text)-4000):])
-		}
-	})
-	return kill
-}
 
 // until waits for a condition.
 func until(t *testing.T, what string, fn func() bool) {
@@ -160,7 +98,7 @@ func ask(address, query string, at time.Time) ([]string, error) {
 func TestMetrics(t *testing.T) {
 	dir := t.TempDir()
 	exporter, prometheus, server, trapper := freeport.Address(t), freeport.Address(t), freeport.Address(t), freeport.Address(t)
-	killExporter := run(t, filepath.Join(dir, "exporter.log"), "/usr/bin/prometheus-node-exporter", "--web.listen-address="+exporter)
+	killExporter := launch.Run(t, filepath.Join(dir, "exporter.log"), "/usr/bin/prometheus-node-exporter", "--web.listen-address="+exporter)
 	settings := file(t, dir, "tidemark.yaml", fmt.Sprintf(`
 data: %s/data
 http: {listen: %q}
@@ -172,12 +110,12 @@ scrape:
       static_configs: [{targets: [%q]}]
 `, dir, server, exporter))
 	start := func() func() {
-		kill := run(t, filepath.Join(dir, "server.log"), binary, "server", "--config", settings, "--trapper", trapper)
+		kill := launch.Run(t, filepath.Join(dir, "server.log"), binary, "server", "--config", settings, "--trapper", trapper)
 		until(t, "the server is ready", ready(server+"/-/ready"))
 		return kill
 	}
 	kill := start()
-	run(t, filepath.Join(dir, "prometheus.log"), "/usr/bin/prometheus", "--web.listen-address="+prometheus, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"),
+	launch.Run(t, filepath.Join(dir, "prometheus.log"), "/usr/bin/prometheus", "--web.listen-address="+prometheus, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"),
 		"--config.file="+file(t, dir, "prometheus.yml", fmt.Sprintf(`
 global: {scrape_interval: 1s, scrape_timeout: 1s}
 scrape_configs:

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 const (
@@ -90,7 +91,7 @@ func (p *zabbixProxy) start() {
 		p.t.Fatal(err)
 	}
 	p.write("proxy.conf", p.config+fmt.Sprintf("PidFile=%[1]s/pid\nSocketDir=%[1]s\n", dir))
-	p.kill = run(p.t, filepath.Join(p.dir, "proxy.log"), unpacked+"/usr/sbin/zabbix_proxy", "-f", "-c", filepath.Join(p.dir, "proxy.conf"))
+	p.kill = launch.Run(p.t, filepath.Join(p.dir, "proxy.log"), unpacked+"/usr/sbin/zabbix_proxy", "-f", "-c", filepath.Join(p.dir, "proxy.conf"))
 }
 
 // send sends values to the proxy as lines of zabbix_sender, and reports whether it took all of them.

@@ -1,0 +1,77 @@
+// Package launch prepares and runs the programs that system tests work with.
+package launch
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// Main runs a package's tests after its install.sh, with the path of the program under test in binary: that of TIDEMARK_BIN, else one
+// that is built for this run. It does not return.
+func Main(m *testing.M, binary *string) {
+	code, err := prepare(m, binary)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// prepare installs the peers and builds the binary.
+func prepare(m *testing.M, binary *string) (int, error) {
+	if out, err := exec.Command("./install.sh").CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("install the peers: %w\n%s", err, out)
+	}
+	if *binary = os.Getenv("TIDEMARK_BIN"); *binary != "" {
+		return m.Run(), nil
+	}
+	dir, err := os.MkdirTemp("", "tidemark-test")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	*binary = filepath.Join(dir, "tidemark")
+	if out, err := exec.Command("go", "build", "-o", *binary, "tidemark/cmd/tidemark").CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("build the binary: %w\n%s", err, out)
+	}
+	return m.Run(), nil
+}
+
+// Run starts a child that is killed with its children when the test ends, or by the function that is returned. Its log is shown when the
+// test fails.
+func Run(t testing.TB, logFile, name string, args ...string) (kill func()) {
+	t.Helper()
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	c := exec.Command(name, args...)
+	c.Stdout, c.Stderr = log, log
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { _ = c.Wait(); close(done) }()
+	kill = func() {
+		select {
+		case <-done:
+		default:
+			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+			<-done
+		}
+	}
+	t.Cleanup(func() {
+		kill()
+		if t.Failed() {
+			text, _ := os.ReadFile(logFile)
+			t.Logf("%s:\n%s", logFile, text[max(0, len(text)-4000):])
+		}
+	})
+	return kill
+}
