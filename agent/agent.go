@@ -22,6 +22,7 @@ import (
 
 	"tidemark/agent/key"
 	"tidemark/agent/mongodb"
+	"tidemark/internal/tlsdial"
 	"tidemark/internal/vfs"
 )
 
@@ -40,7 +41,7 @@ type Options struct {
 	// BufferSync makes every value durable before it is sent, at one fdatasync per tick.
 	BufferSync bool
 	// TLS protects the connections to the server; its zero value is unencrypted.
-	TLS TLS
+	TLS tlsdial.Settings
 	// Mongo watches MongoDB: its traffic, its own counters, or both; its zero value watches none.
 	Mongo Mongo
 	// Metadata is what auto-registration sees besides the host name, at most 2,034 bytes.
@@ -153,7 +154,7 @@ func Open(ctx context.Context, dir string, o Options) (*Agent, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	dial, err := o.TLS.dialer()
+	dial, err := o.TLS.Dialer("agent.tls")
 	if err != nil {
 		return nil, err
 	}

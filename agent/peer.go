@@ -11,11 +11,8 @@ import (
 	"tidemark/wire/zbx"
 )
 
-// Time limits of one exchange with the server.
-const (
-	dialTimeout     = 3 * time.Second
-	exchangeTimeout = 30 * time.Second
-)
+// exchangeTimeout bounds one exchange with the server.
+const exchangeTimeout = 30 * time.Second
 
 // compressAbove is the size from which bodies to servers elsewhere are compressed.
 const compressAbove = 1 << 10

@@ -18,6 +18,7 @@ import (
 	"tidemark/agent"
 	"tidemark/confdb"
 	"tidemark/config"
+	"tidemark/internal/tlsdial"
 	"tidemark/server"
 )
 
@@ -276,7 +277,7 @@ func agentOptions(c *config.Config, logger *slog.Logger) (agent.Options, error) 
 	uri, err := mongoURI(c)
 	return agent.Options{
 		Server: c.Agent.Server, Host: c.Agent.Host, Interval: c.Agent.Interval, BufferBytes: c.Agent.BufferBytes, Version: Version, Logger: logger,
-		TLS:   agent.TLS(c.Agent.TLS),
+		TLS:   tlsdial.Settings(c.Agent.TLS),
 		Mongo: agent.Mongo{Interface: c.Agent.MongoInterface, Ports: c.Agent.MongoPorts, Interval: c.Agent.MongoInterval, URI: uri, Log: c.Agent.MongoLog, Profiler: c.Agent.MongoProfiler, Plans: c.Agent.MongoPlans},
 	}, err
 }

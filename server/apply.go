@@ -56,7 +56,7 @@ func (s *Server) applyConfiguration(ctx context.Context, c *confcache.Changes) e
 	if s.polling != nil {
 		s.polling.apply(c)
 	}
-	s.traps.changed()
+	s.traps.Changed()
 	return s.applyTriggers(ctx, c)
 }
 

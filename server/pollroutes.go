@@ -12,6 +12,7 @@ import (
 	"tidemark/api"
 	"tidemark/collect/poller"
 	"tidemark/collect/trapper"
+	"tidemark/collectors"
 	"tidemark/model"
 )
 
@@ -122,7 +123,7 @@ func (p *polling) showInterfaces(r *http.Request) (any, error) {
 		at := &h.Interfaces[i]
 		out := interfaceState{Type: interfaceTypes[at.Type], Main: at.Main, Address: at.Address, Port: at.Port, State: "unknown"}
 		for n := range states {
-			if s := &states[n]; s.Kind == out.Type && s.Address == joinPort(at) {
+			if s := &states[n]; s.Kind == out.Type && s.Address == collectors.Address(at) {
 				out.State = [...]string{"unknown", "available", "unavailable"}[s.Available]
 				out.Error, out.FailingSince = s.Error, s.FailingSince/int64(time.Millisecond)
 			}

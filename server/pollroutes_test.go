@@ -15,6 +15,7 @@ import (
 	"tidemark/catalog"
 	"tidemark/collect/poller"
 	"tidemark/collect/zbxagent"
+	"tidemark/collectors"
 	"tidemark/confcache"
 	"tidemark/internal/vfs"
 	"tidemark/model"
@@ -51,7 +52,7 @@ func TestPollRoutes(t *testing.T) {
 	sink := &keeping{values: values, newest: map[model.ItemID]string{}, also: func(*model.Batch) {}}
 	p := newPolling(pollingOptions{
 		sink: preproc.New(preproc.Options{Items: names.definitions, Sink: sink}), names: names, values: values, version: "1", started: time.Now(),
-		kinds: []poller.Kind{zbxagent.New(zbxagent.Options{}).Kind()}, tasks: pollTask, metrics: metrics.NewSet(), logger: slog.New(slog.DiscardHandler),
+		kinds: []poller.Kind{zbxagent.New(zbxagent.Options{}).Kind()}, tasks: collectors.Task, metrics: metrics.NewSet(), logger: slog.New(slog.DiscardHandler),
 	})
 	handler := api.NewHandler(p.routes(), http.NotFoundHandler(), api.Options{Guard: api.Guard{AnyHost: func() bool { return true }}})
 	ask := func(method, path, body string) *httptest.ResponseRecorder {

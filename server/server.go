@@ -24,6 +24,7 @@ import (
 	"tidemark/collect/scrape"
 	"tidemark/collect/series"
 	"tidemark/collect/trapper"
+	"tidemark/collectors"
 	"tidemark/confcache"
 	"tidemark/confdb"
 	"tidemark/config"
@@ -127,8 +128,8 @@ type Server struct {
 	agents      *agentAccess
 	proxies     *proxies
 	polling     *polling
-	checks      *checks
-	traps       *traps
+	checks      *collectors.Set
+	traps       *collectors.Traps
 	scripts     *script.Runner
 	presence    *presence
 	discovery   *discovery.Engine
@@ -361,12 +362,12 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	if err := s.openSeries(); err != nil {
 		return err
 	}
-	if s.checks, err = s.openChecks(); err != nil {
+	if s.checks, err = collectors.Open(s.collectorOptions()); err != nil {
 		return fmt.Errorf("open the collectors: %w", err)
 	}
 	s.polling = newPolling(pollingOptions{
 		sink: s.preproc, names: s.names, values: s.values, trends: s.hours, version: s.o.Version, started: s.started,
-		kinds: append(s.agents.kinds(), s.checks.kinds...), tasks: pollTask, quiet: s.noData.has, proxied: s.proxies.interfaceOf, metrics: s.metrics, logger: s.logger,
+		kinds: append(s.agents.kinds(), s.checks.Kinds...), tasks: collectors.Task, quiet: s.noData.has, proxied: s.proxies.interfaceOf, metrics: s.metrics, logger: s.logger,
 	})
 	return nil
 }

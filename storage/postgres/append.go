@@ -7,7 +7,7 @@ import (
 
 	"tidemark/model"
 	"tidemark/storage"
-	"tidemark/storage/postgres/spool"
+	"tidemark/storage/spool"
 )
 
 // instant is a place for a value.

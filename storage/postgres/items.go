@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"tidemark/model"
-	"tidemark/storage/postgres/spool"
+	"tidemark/storage/spool"
 )
 
 // pending is a batch that is in the spool and not yet in the database.

@@ -24,7 +24,7 @@ import (
 	"tidemark/internal/idtable"
 	"tidemark/model"
 	"tidemark/storage"
-	"tidemark/storage/postgres/spool"
+	"tidemark/storage/spool"
 )
 
 // DB is an open engine.

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"tidemark/model"
-	"tidemark/storage/postgres/spool"
+	"tidemark/storage/spool"
 )
 
 const (

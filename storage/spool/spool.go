@@ -167,6 +167,20 @@ func (l *Log) Synced() model.LSN {
 	return l.synced
 }
 
+// Bounds are the LSNs of a segment: of its first record, and behind its last.
+type Bounds struct{ From, To model.LSN }
+
+// Segments returns the bounds of the segments, oldest first.
+func (l *Log) Segments() []Bounds {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := make([]Bounds, len(l.segments))
+	for i, s := range l.segments {
+		list[i] = Bounds{s.base, s.end}
+	}
+	return list
+}
+
 // SizeBytes is what the segments take.
 func (l *Log) SizeBytes() int64 {
 	l.mu.Lock()

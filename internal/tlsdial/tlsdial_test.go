@@ -1,4 +1,4 @@
-package agent
+package tlsdial
 
 import (
 	"net"
@@ -23,7 +23,7 @@ func (k oneKey) Keys(identity string) [][]byte {
 	return [][]byte{k.key}
 }
 
-func TestTLS_dialer(t *testing.T) {
+func TestSettings_Dialer(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -33,20 +33,20 @@ func TestTLS_dialer(t *testing.T) {
 		return path
 	}
 	key := write("key", strings.Repeat("ab", 32)+"\n")
-	wrong := func(s TLS, want string) {
+	wrong := func(s Settings, want string) {
 		t.Helper()
-		if _, err := s.dialer(); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.Dialer("agent.tls"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", s, err, want)
 		}
 	}
-	wrong(TLS{Connect: "tls"}, "expected unencrypted, psk or cert")
-	wrong(TLS{Connect: "psk"}, "expected agent.tls.psk_identity")
-	wrong(TLS{Connect: "psk", PSKIdentity: "a", PSKFile: dir + "/none"}, "no such file")
-	wrong(TLS{Connect: "psk", PSKIdentity: "a", PSKFile: write("bad", "xyz")}, "expected one line of hexadecimal digits")
-	wrong(TLS{Connect: "psk", PSKIdentity: "a", PSKFile: write("short", "abcd")}, "4 hexadecimal digits")
-	wrong(TLS{Connect: "psk", PSKIdentity: "a", PSKFile: write("long", strings.Repeat("ab", 4000))}, "at most 4096")
-	wrong(TLS{Connect: "cert"}, "expected agent.tls.ca_file")
-	wrong(TLS{Connect: "cert", CAFile: key, CertificateFile: key, KeyFile: key}, "agent.tls: ")
+	wrong(Settings{Connect: "tls"}, "expected unencrypted, psk or cert")
+	wrong(Settings{Connect: "psk"}, "expected agent.tls.psk_identity")
+	wrong(Settings{Connect: "psk", PSKIdentity: "a", PSKFile: dir + "/none"}, "no such file")
+	wrong(Settings{Connect: "psk", PSKIdentity: "a", PSKFile: write("bad", "xyz")}, "expected one line of hexadecimal digits")
+	wrong(Settings{Connect: "psk", PSKIdentity: "a", PSKFile: write("short", "abcd")}, "4 hexadecimal digits")
+	wrong(Settings{Connect: "psk", PSKIdentity: "a", PSKFile: write("long", strings.Repeat("ab", 4000))}, "at most 4096")
+	wrong(Settings{Connect: "cert"}, "expected agent.tls.ca_file")
+	wrong(Settings{Connect: "cert", CAFile: key, CertificateFile: key, KeyFile: key}, "agent.tls: ")
 
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestTLS_dialer(t *testing.T) {
 		}
 	}()
 	try := func(identity string) error {
-		dial, err := (&TLS{Connect: "psk", PSKIdentity: identity, PSKFile: key}).dialer()
+		dial, err := (&Settings{Connect: "psk", PSKIdentity: identity, PSKFile: key}).Dialer("agent.tls")
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func TestTLS_dialer(t *testing.T) {
 	if err := try("a"); err != nil {
 		t.Error(err)
 	}
-	if err := try("b"); err == nil || !strings.Contains(err.Error(), "do the agent's TLS settings fit") {
+	if err := try("b"); err == nil || !strings.Contains(err.Error(), "do the settings of agent.tls fit") {
 		t.Errorf("a key that the server does not have: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package collectors
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"tidemark/model"
 )
 
-// pollTask makes the task of an item: where it is asked for, and how long that may take. An item that cannot be asked for as it is
+// Task makes the task of an item: where it is asked for, and how long that may take. An item that cannot be asked for as it is
 // configured becomes not supported, with the reason.
-func pollTask(h *model.Host, item *model.Item) (poller.Task, bool) {
+func Task(h *model.Host, item *model.Item) (poller.Task, bool) {
 	t := poller.Task{Item: item, Host: h, Interface: h.InterfaceFor(item)}
 	// An SNMP item's is the time of one request, of which a call makes many.
 	if item.Collect != nil && item.Type != model.SNMPAgent {
@@ -37,13 +37,13 @@ func pollTask(h *model.Host, item *model.Item) (poller.Task, bool) {
 			t.Fault = fmt.Sprintf("the host's interface of type %s has port %q; expected a number from 1 to 65535", kind, at.Port)
 			break
 		}
-		t.Address = joinPort(at)
+		t.Address = Address(at)
 	}
 	return t, true
 }
 
-// joinPort is the address of an interface with its port.
-func joinPort(at *model.Interface) string { return net.JoinHostPort(at.Address, at.Port) }
+// Address is the address of an interface with its port.
+func Address(at *model.Interface) string { return net.JoinHostPort(at.Address, at.Port) }
 
 // interfaceName names the type of interface that items of a type need; empty when they need none.
 func interfaceName(t model.ItemType) string {

@@ -1,4 +1,5 @@
-package agent
+// Package tlsdial connects to a server as Zabbix's programs do: in the clear, with a pre-shared key, or with certificates.
+package tlsdial
 
 import (
 	"context"
@@ -15,20 +16,26 @@ import (
 	"tidemark/internal/tlspsk"
 )
 
-// The values of TLS.Connect.
+// The values of Settings.Connect.
 const (
-	ConnectUnencrypted = "unencrypted"
-	ConnectPSK         = "psk"
-	ConnectCertificate = "cert"
+	Unencrypted = "unencrypted"
+	PSK         = "psk"
+	Certificate = "cert"
 )
 
-// TLS says how the agent protects its connections to the server. Its zero value is unencrypted.
-type TLS struct {
-	// Connect is ConnectUnencrypted, ConnectPSK or ConnectCertificate; empty is unencrypted.
+// Time limits.
+const (
+	dialTimeout      = 3 * time.Second
+	handshakeTimeout = 30 * time.Second
+)
+
+// Settings say how connections to the server are protected. Their zero value is unencrypted.
+type Settings struct {
+	// Connect is Unencrypted, PSK or Certificate; empty is unencrypted.
 	Connect string
 	// PSKIdentity and PSKFile are the pre-shared key: its identity, and a file of one line of hexadecimal digits.
 	PSKIdentity, PSKFile string
-	// CAFile, CertificateFile and KeyFile are PEM files: the authorities that sign the server's certificate, and the agent's own
+	// CAFile, CertificateFile and KeyFile are PEM files: the authorities that sign the server's certificate, and the own
 	// certificate and key.
 	CAFile, CertificateFile, KeyFile string
 	// ServerIssuer and ServerSubject, where not empty, must be those of the server's certificate, as RFC 4514 writes them.
@@ -38,33 +45,36 @@ type TLS struct {
 // maxKeyFileBytes bounds a file with a pre-shared key.
 const maxKeyFileBytes = 4096
 
-// dialer makes a function that connects to the server; the files are read once.
-func (t *TLS) dialer() (func(ctx context.Context, address string) (net.Conn, error), error) {
+// Dial connects to the server.
+type Dial = func(ctx context.Context, address string) (net.Conn, error)
+
+// Dialer makes a function that connects to the server; the files are read once. section is how errors name the settings: "agent.tls".
+func (t *Settings) Dialer(section string) (Dial, error) {
 	plain := &net.Dialer{Timeout: dialTimeout}
 	switch t.Connect {
-	case "", ConnectUnencrypted:
+	case "", Unencrypted:
 		return func(ctx context.Context, address string) (net.Conn, error) {
 			return plain.DialContext(ctx, "tcp", address)
 		}, nil
-	case ConnectPSK:
-		key, err := t.readKey()
+	case PSK:
+		key, err := t.readKey(section)
 		if err != nil {
 			return nil, err
 		}
 		c := &tlspsk.Config{Identity: t.PSKIdentity, Key: key}
 		return func(ctx context.Context, address string) (net.Conn, error) {
-			return shaken(ctx, plain, address, func(nc net.Conn) secured { return tlspsk.Client(nc, c) })
+			return (&shaker{plain, section}).dial(ctx, address, func(nc net.Conn) secured { return tlspsk.Client(nc, c) })
 		}, nil
-	case ConnectCertificate:
-		c, err := t.certificates()
+	case Certificate:
+		c, err := t.certificates(section)
 		if err != nil {
 			return nil, err
 		}
 		return func(ctx context.Context, address string) (net.Conn, error) {
-			return shaken(ctx, plain, address, func(nc net.Conn) secured { return tls.Client(nc, c) })
+			return (&shaker{plain, section}).dial(ctx, address, func(nc net.Conn) secured { return tls.Client(nc, c) })
 		}, nil
 	}
-	return nil, fmt.Errorf("agent.tls.connect is %q, expected unencrypted, psk or cert", t.Connect)
+	return nil, fmt.Errorf("%s.connect is %q, expected unencrypted, psk or cert", section, t.Connect)
 }
 
 // secured is a connection that makes a handshake.
@@ -73,36 +83,42 @@ type secured interface {
 	HandshakeContext(ctx context.Context) error
 }
 
-func shaken(ctx context.Context, plain *net.Dialer, address string, secure func(net.Conn) secured) (net.Conn, error) {
-	nc, err := plain.DialContext(ctx, "tcp", address)
+// shaker connects and makes the handshake.
+type shaker struct {
+	plain   *net.Dialer
+	section string
+}
+
+func (s *shaker) dial(ctx context.Context, address string, secure func(net.Conn) secured) (net.Conn, error) {
+	nc, err := s.plain.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	if err := nc.SetDeadline(time.Now().Add(exchangeTimeout)); err != nil {
+	if err := nc.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return nil, errors.Join(err, nc.Close())
 	}
 	c := secure(nc)
 	if err := c.HandshakeContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w; do the agent's TLS settings fit those of its host at the server", err), nc.Close())
+		return nil, errors.Join(fmt.Errorf("%w; do the settings of %s fit those at the server", err, s.section), nc.Close())
 	}
 	return c, nil
 }
 
-func (t *TLS) readKey() ([]byte, error) {
+func (t *Settings) readKey(section string) ([]byte, error) {
 	if t.PSKFile == "" || t.PSKIdentity == "" {
-		return nil, errors.New("agent.tls.connect is psk: expected agent.tls.psk_identity and agent.tls.psk_file")
+		return nil, fmt.Errorf("%[1]s.connect is psk: expected %[1]s.psk_identity and %[1]s.psk_file", section)
 	}
 	text, err := readSmall(t.PSKFile)
 	if err != nil {
-		return nil, fmt.Errorf("agent.tls.psk_file: %w", err)
+		return nil, fmt.Errorf("%s.psk_file: %w", section, err)
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil {
 		// Not the library's error, which shows a byte of the key.
-		return nil, fmt.Errorf("agent.tls.psk_file %s: expected one line of hexadecimal digits", t.PSKFile)
+		return nil, fmt.Errorf("%s.psk_file %s: expected one line of hexadecimal digits", section, t.PSKFile)
 	}
 	if err := tlspsk.CheckKey(t.PSKIdentity, key); err != nil {
-		return nil, fmt.Errorf("agent.tls.psk_file: %w", err)
+		return nil, fmt.Errorf("%s.psk_file: %w", section, err)
 	}
 	return key, nil
 }
@@ -120,21 +136,21 @@ func readSmall(name string) ([]byte, error) {
 
 // certificates makes settings that check the server as Zabbix does: its certificate must come from one of the authorities, and be of
 // the issuer and subject that are set, whatever name it is reached by.
-func (t *TLS) certificates() (*tls.Config, error) {
+func (t *Settings) certificates(section string) (*tls.Config, error) {
 	if t.CAFile == "" || t.CertificateFile == "" || t.KeyFile == "" {
-		return nil, errors.New("agent.tls.connect is cert: expected agent.tls.ca_file, agent.tls.certificate_file and agent.tls.key_file")
+		return nil, fmt.Errorf("%[1]s.connect is cert: expected %[1]s.ca_file, %[1]s.certificate_file and %[1]s.key_file", section)
 	}
 	own, err := tls.LoadX509KeyPair(t.CertificateFile, t.KeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("agent.tls: %w", err)
+		return nil, fmt.Errorf("%s: %w", section, err)
 	}
 	text, err := os.ReadFile(t.CAFile)
 	if err != nil {
-		return nil, fmt.Errorf("agent.tls.ca_file: %w", err)
+		return nil, fmt.Errorf("%s.ca_file: %w", section, err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("agent.tls.ca_file %s: expected certificates in PEM", t.CAFile)
+		return nil, fmt.Errorf("%s.ca_file %s: expected certificates in PEM", section, t.CAFile)
 	}
 	return tlspsk.Verifying(&tls.Config{Certificates: []tls.Certificate{own}, RootCAs: roots, MinVersion: tls.VersionTLS12}, t.ServerIssuer, t.ServerSubject), nil
 }

@@ -231,3 +231,23 @@ func FuzzDecodePayload(f *testing.F) {
 		}
 	})
 }
+
+func TestLog_Segments(t *testing.T) {
+	l := openAt(t, vfs.NewMem())
+	end := model.LSN(0)
+	for n := range 60 {
+		end = appendTo(t, l, n)
+	}
+	list := l.Segments()
+	if len(list) < 2 || list[0].From != 0 || list[len(list)-1].To != end {
+		t.Fatalf("segments %+v, want several from 0 to %d", list, end)
+	}
+	for i := 1; i < len(list); i++ {
+		if list[i].From != list[i-1].To {
+			t.Errorf("segment %d begins at %d, want %d", i, list[i].From, list[i-1].To)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,45 +1,59 @@
-package server
+package collectors
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
+
+	"tidemark/collect"
 	"tidemark/collect/snmptrap"
 	"tidemark/confcache"
 	"tidemark/internal/pcre"
 	"tidemark/model"
 )
 
-// traps takes SNMP traps; nil when the server does not listen for them.
-type traps struct {
+// TrapOptions are what taking SNMP traps needs; all are set.
+type TrapOptions struct {
+	// Socket is where traps come; Run closes it.
+	Socket  net.PacketConn
+	Sink    collect.Sink
+	Cache   *confcache.Cache
+	Log     *slog.Logger
+	Metrics *metrics.Set
+}
+
+// Traps takes SNMP traps for the items of a configuration. A nil one takes none.
+type Traps struct {
 	listener *snmptrap.Listener
 	socket   net.PacketConn
 	// wake says that the configuration changed; the newest snapshot is taken when its turn comes.
 	wake  chan struct{}
 	cache *confcache.Cache
-	warn  func(host, key string, err error)
+	log   *slog.Logger
 }
 
 // namesEvery is how often the names of interfaces are looked up again.
 const namesEvery = 5 * time.Minute
 
-func (s *Server) openTraps() *traps {
-	if s.o.Collect.Traps == nil {
-		return nil
-	}
-	return &traps{
-		listener: snmptrap.New(snmptrap.Options{Sink: s.preproc, Log: s.logger, Metrics: s.metrics}), socket: s.o.Collect.Traps,
-		wake: make(chan struct{}, 1), cache: s.cache, warn: func(host, key string, err error) {
-			s.logger.Warn("an item for traps cannot be used", "host", host, "key", key, "error", err)
-		},
+// NewTraps returns a listener that takes nothing before Run.
+func NewTraps(o TrapOptions) *Traps {
+	return &Traps{
+		listener: snmptrap.New(snmptrap.Options{Sink: o.Sink, Log: o.Log, Metrics: o.Metrics}), socket: o.Socket,
+		wake: make(chan struct{}, 1), cache: o.Cache, log: o.Log,
 	}
 }
 
-// changed brings a change of the configuration into force soon.
-func (t *traps) changed() {
+func (t *Traps) warn(host, key string, err error) {
+	t.log.Warn("an item for traps cannot be used", "host", host, "key", key, "error", err)
+}
+
+// Changed brings a change of the configuration into force soon.
+func (t *Traps) Changed() {
 	if t == nil {
 		return
 	}
@@ -50,7 +64,7 @@ func (t *traps) changed() {
 }
 
 // Run takes traps until ctx ends.
-func (t *traps) Run(ctx context.Context) error {
+func (t *Traps) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
@@ -69,7 +83,7 @@ func (t *traps) Run(ctx context.Context) error {
 }
 
 // targets are the interfaces of hosts with items for traps.
-func (t *traps) targets(ctx context.Context, s *confcache.Snapshot) []snmptrap.Target {
+func (t *Traps) targets(ctx context.Context, s *confcache.Snapshot) []snmptrap.Target {
 	var list []snmptrap.Target
 	for h := range s.Hosts() {
 		if !h.Enabled {
