@@ -5,6 +5,7 @@ go 1.26.7
 require (
 	charm.land/bubbletea/v2 v2.1.1
 	filippo.io/age v1.3.2
+	github.com/Azure/go-ntlmssp v0.1.1
 	github.com/VictoriaMetrics/metrics v1.45.0
 	github.com/antchfx/xpath v1.3.9
 	github.com/charmbracelet/x/ansi v0.11.9

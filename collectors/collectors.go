@@ -21,6 +21,7 @@ import (
 	"tidemark/collect/simple"
 	"tidemark/collect/snmp"
 	"tidemark/collect/ssh"
+	"tidemark/collect/webscenario"
 	"tidemark/internal/guard"
 	scripts "tidemark/preproc/script"
 )
@@ -68,11 +69,12 @@ func Open(o Options) (*Set, error) {
 	}
 	pinger := icmp.New(icmp.Options{Rules: rules, Metrics: o.Metrics})
 	web := httpagent.New(httpagent.Options{Rules: rules, Files: files.FS(), Agent: "Tidemark " + o.Version})
+	scenarios := webscenario.New(web, o.Metrics)
 	devices := snmp.New(snmp.Options{Metrics: o.Metrics})
 	shells := ssh.New(ssh.Options{Rules: rules, Files: files.FS(), KnownHosts: filepath.Join(o.SSLFolder, "known_hosts")})
 	s := &Set{
 		Kinds: []poller.Kind{
-			devices.Kind(), web.Kind(), simple.New(simple.Options{Rules: rules, Pinger: pinger}).Kind(), shells.Kind(),
+			devices.Kind(), web.Kind(), scenarios.Kind(), simple.New(simple.Options{Rules: rules, Pinger: pinger}).Kind(), shells.Kind(),
 			database.New(database.Options{Rules: rules}).Kind(), jmx.New(jmx.Options{Gateway: o.JavaGateway}).Kind(),
 		},
 		closers: []io.Closer{devices, web, pinger, files},

@@ -54,6 +54,10 @@ func (h *hostBuilder) collect(i *model.Item, timeout string) error {
 			c.HTTP = &r
 		}
 	}
+	if c.Web != nil {
+		c.Web, c.Timeout = e.scenario(c.Web)
+		e.changed = true
+	}
 	if e.changed || timeout != "" {
 		i.Collect = &c
 	}

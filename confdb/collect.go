@@ -43,6 +43,8 @@ type itemExtras struct {
 	KeyPassword     string       `json:"ssl_key_password"`
 	VerifyPeer      string       `json:"verify_peer"`
 	VerifyHost      string       `json:"verify_host"`
+	// Web is not of exports: decodeweb.go wrote it.
+	Web *model.WebScenario `json:"web"`
 }
 
 type packedPair struct {
@@ -72,6 +74,9 @@ func (e *itemExtras) collect(kind model.ItemType) *model.Collect {
 		c.JMXEndpoint, c.Username, c.Password = e.JMXEndpoint, e.Username, e.Password
 	case model.SSH, model.Telnet, model.Database, model.SimpleCheck:
 		c.AuthType, c.Username, c.Password, c.PublicKey, c.PrivateKey = e.AuthType, e.Username, e.Password, e.PublicKey, e.PrivateKey
+	case model.WebTest:
+		c.Web = e.Web
+		return &c
 	case model.Script:
 		c.Parameters = pairs(e.Parameters)
 		return &c

@@ -29,9 +29,6 @@ func (d *decoder) owner(x *export, n *node, kind ownerKind) {
 	}
 	o.extra = keep(n, "httptests", "dashboards", "vendor", "wizard_ready", "readme", "proxy", "proxy_group", "monitored_by", "inventory", "inventory_mode",
 		"ipmi_authtype", "ipmi_privilege", "ipmi_username", "ipmi_password")
-	if f := n.field("httptests"); f != nil && len(f.kids) > 0 {
-		d.idle["web scenarios"] = len(f.kids)
-	}
 	o.valueMaps = d.valueMaps(n)
 	if d.bad {
 		d.report.count(kind.String()+"s", refused)
@@ -41,6 +38,7 @@ func (d *decoder) owner(x *export, n *node, kind ownerKind) {
 	for _, i := range d.objects(n, "items") {
 		o.items = d.item(o.items, i, path, kindItem, &o.triggers)
 	}
+	o.items = append(o.items, d.scenarios(n, path)...)
 	for _, r := range d.objects(n, "discovery_rules") {
 		d.rule(o, r, path)
 	}

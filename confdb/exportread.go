@@ -118,6 +118,7 @@ func (r *exportReader) owner(ctx context.Context, o *ownerDef, w owner) error {
 	if o.graphs, err = r.bodies(ctx, "SELECT 2, uuid, name, body FROM graphs WHERE "+w.where()+" ORDER BY name, id", w.id); err != nil {
 		return err
 	}
+	o.items = slices.DeleteFunc(o.items, func(i itemDef) bool { return i.ofScenario() })
 	return r.rules(ctx, o, w)
 }
 

@@ -170,11 +170,14 @@ func (i *importer) items(ctx context.Context, w owner, rule int64, list []itemDe
 		if what != unchanged {
 			i.mark(w)
 		}
-		i.report.count(kind, what)
+		if kind := def.reportedAs(kind); kind != "" {
+			i.report.count(kind, what)
+		}
 	}
 	for _, r := range have.rows {
-		if i.options.DeleteMissing && !r.taken && !r.inherited {
-			if err := i.delete(ctx, w, "items", r.id, kind); err != nil {
+		// A scenario is replaced whole, as the field of its owner is.
+		if (i.options.DeleteMissing || r.fields.ofScenario()) && !r.taken && !r.inherited {
+			if err := i.delete(ctx, w, "items", r.id, r.fields.reportedAs(kind)); err != nil {
 				return err
 			}
 		}
@@ -264,7 +267,9 @@ func nullable(id int64) any {
 // delete removes a row of the owner; what depends on it goes by foreign key.
 func (i *importer) delete(ctx context.Context, w owner, table string, id int64, kind string) error {
 	i.mark(w)
-	i.report.count(kind, deleted)
+	if kind != "" {
+		i.report.count(kind, deleted)
+	}
 	return i.exec(ctx, "DELETE FROM "+table+" WHERE id = ?", id)
 }
 

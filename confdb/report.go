@@ -51,6 +51,7 @@ const (
 	kindHost         = "hosts"
 	kindValueMap     = "value maps"
 	kindItem         = "items"
+	kindScenario     = "web scenarios"
 	kindRule         = "discovery rules"
 	kindItemProto    = "item prototypes"
 	kindTrigger      = "triggers"
@@ -61,7 +62,7 @@ const (
 )
 
 var kindOrder = [...]string{
-	kindGlobalMacro, kindGroup, kindTemplate, kindHost, kindValueMap, kindItem, kindRule, kindItemProto, kindTrigger, kindTriggerProto,
+	kindGlobalMacro, kindGroup, kindTemplate, kindHost, kindValueMap, kindItem, kindScenario, kindRule, kindItemProto, kindTrigger, kindTriggerProto,
 	kindGraph, kindGraphProto, kindHostProto,
 }
 

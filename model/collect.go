@@ -23,6 +23,8 @@ type Collect struct {
 	Parameters []Pair
 	// HTTP is the request of an HTTP agent item; nil for others.
 	HTTP *HTTPRequest
+	// Web is the scenario of an item of type WebTest; nil for others.
+	Web *WebScenario
 }
 
 // Pair is a name with a value; names may repeat.

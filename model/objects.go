@@ -77,6 +77,7 @@ const (
 	SimpleCheck  ItemType = 3
 	Internal     ItemType = 5
 	ActiveAgent  ItemType = 7
+	WebTest      ItemType = 9 // a web scenario
 	External     ItemType = 10
 	Database     ItemType = 11
 	IPMI         ItemType = 12

@@ -142,7 +142,7 @@ func (s *Server) ExpireItems(ctx context.Context, now int64) (int, error) {
 func collectedTypes() []model.ItemType {
 	return []model.ItemType{
 		model.PassiveAgent, model.Trapper, model.Internal, model.ActiveAgent, model.Calculated, model.Dependent, model.HTTPAgent, model.SimpleCheck,
-		model.SNMPAgent, model.SNMPTrap, model.Script, model.SSH, model.Database, model.JMX,
+		model.SNMPAgent, model.SNMPTrap, model.Script, model.SSH, model.Database, model.JMX, model.WebTest,
 	}
 }
 

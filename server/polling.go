@@ -88,7 +88,7 @@ func (p *polling) processes() []self.Process {
 var pollerNames = map[string][]string{
 	"poller":             {"agent", "snmp", "simple check", "http agent", "script", "ssh"},
 	"unreachable poller": {"agent", "snmp", "jmx"},
-	"http poller":        {"http agent"},
+	"http poller":        {"http agent", "web scenario"},
 	"icmp pinger":        {"simple check"},
 	"odbc poller":        {"database"},
 	"java poller":        {"jmx"},

@@ -174,7 +174,7 @@ func typeName(t model.ItemType) string {
 	names := map[model.ItemType]string{
 		model.PassiveAgent: "Zabbix agent", model.SimpleCheck: "simple check", model.Internal: "internal", model.External: "external check",
 		model.Database: "database monitor", model.IPMI: "IPMI agent", model.SSH: "SSH agent", model.Telnet: "TELNET agent", model.Calculated: "calculated",
-		model.JMX: "JMX agent", model.HTTPAgent: "HTTP agent", model.SNMPAgent: "SNMP agent", model.Script: "script",
+		model.JMX: "JMX agent", model.HTTPAgent: "HTTP agent", model.WebTest: "web scenario", model.SNMPAgent: "SNMP agent", model.Script: "script",
 	}
 	if name := names[t]; name != "" {
 		return name

@@ -67,8 +67,8 @@ func (a *Answer) value(q *model.HTTPRequest) []byte {
 	return text
 }
 
-// matches reports whether a status is in a list such as "200,301-303"; an empty list has all.
-func matches(list string, status int) bool {
+// Matches reports whether a status is in a list such as "200,301-303"; an empty list has all.
+func Matches(list string, status int) bool {
 	if strings.TrimSpace(list) == "" {
 		return true
 	}

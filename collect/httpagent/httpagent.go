@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Azure/go-ntlmssp"
 	"github.com/icholy/digest"
 
 	"tidemark/collect/poller"
@@ -105,7 +106,7 @@ func (c *Checker) check(ctx context.Context, item *model.Item) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !matches(q.Request.StatusCodes, a.Status) {
+	if !Matches(q.Request.StatusCodes, a.Status) {
 		return nil, fmt.Errorf("response code %d did not match any of the required status codes %q", a.Status, q.Request.StatusCodes)
 	}
 	return a.value(q.Request), nil
@@ -131,7 +132,7 @@ func explain(ctx context.Context, err error) string {
 // Query is a request.
 type Query struct {
 	Request *model.HTTPRequest
-	// AuthType is NONE, BASIC or DIGEST; empty is NONE.
+	// AuthType is NONE, BASIC, DIGEST or NTLM; empty is NONE.
 	AuthType           string
 	Username, Password string
 	// Jar keeps cookies; nil for none.
@@ -148,6 +149,8 @@ type Answer struct {
 	Body []byte
 	// Took is the time from the start to the last byte.
 	Took time.Duration
+	// ReceivedBytes is the size of the body, unpacked, as it came.
+	ReceivedBytes int
 }
 
 // Do makes a request until ctx ends. An error is one of the request or of the connection, not a status.
@@ -174,10 +177,21 @@ func (c *Checker) Do(ctx context.Context, q Query) (*Answer, error) {
 	case "", "NONE":
 	case "BASIC":
 		r.SetBasicAuth(q.Username, q.Password)
+	case "NTLM":
+		// The negotiator takes the credentials from there, and never sends them as they are.
+		r.SetBasicAuth(q.Username, q.Password)
+		own, err := c.newTransport(q.Request, true)
+		if err != nil {
+			return nil, err
+		}
+		defer own.CloseIdleConnections()
+		client.Transport = &ntlmssp.Negotiator{RoundTripper: own}
+	case "KERBEROS":
+		return nil, errors.New("authentication of type KERBEROS is not made; expected NONE, BASIC, DIGEST or NTLM")
 	case "DIGEST":
 		client.Transport = &digest.Transport{Username: q.Username, Password: q.Password, Transport: transport}
 	default:
-		return nil, fmt.Errorf("authentication of type %s is not known; expected NONE, BASIC or DIGEST", q.AuthType)
+		return nil, fmt.Errorf("authentication of type %s is not known; expected NONE, BASIC, DIGEST or NTLM", q.AuthType)
 	}
 	response, err := client.Do(r)
 	if err != nil {
@@ -193,7 +207,7 @@ func (c *Checker) Do(ctx context.Context, q Query) (*Answer, error) {
 	}
 	return &Answer{
 		Status: response.StatusCode, Head: head(response), Header: response.Header,
-		Body: toUTF8(body, response.Header.Get("Content-Type")), Took: time.Since(start),
+		Body: toUTF8(body, response.Header.Get("Content-Type")), Took: time.Since(start), ReceivedBytes: len(body),
 	}, nil
 }
 

@@ -149,7 +149,8 @@ func TestChecker(t *testing.T) {
 	f(model.Collect{HTTP: get("@/basic"), AuthType: "BASIC", Username: "u", Password: "p"}, poller.Value, "u:p")
 	f(model.Collect{HTTP: get("@/digest", func(q *model.HTTPRequest) { q.Method, q.Posts = "POST", "data" }), AuthType: "DIGEST", Username: "u", Password: "p"}, poller.Value, "in with data")
 	f(model.Collect{HTTP: get("@/digest"), AuthType: "DIGEST", Username: "u", Password: "q"}, poller.NotSupported, `response code 401 did not match any of the required status codes "200"`)
-	f(model.Collect{HTTP: get("@/basic"), AuthType: "NTLM"}, poller.NotSupported, "authentication of type NTLM is not known; expected NONE, BASIC or DIGEST")
+	f(model.Collect{HTTP: get("@/basic"), AuthType: "KERBEROS"}, poller.NotSupported, "authentication of type KERBEROS is not made; expected NONE, BASIC, DIGEST or NTLM")
+	f(model.Collect{HTTP: get("@/basic"), AuthType: "X"}, poller.NotSupported, "authentication of type X is not known; expected NONE, BASIC, DIGEST or NTLM")
 	ok(get("http://nowhere.invalid/echo", func(q *model.HTTPRequest) { q.Proxy = host }), "GET /echo  nowhere.invalid  ")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -191,8 +192,8 @@ func TestChecker_tls(t *testing.T) {
 func TestMatches(t *testing.T) {
 	f := func(list string, status int, want bool) {
 		t.Helper()
-		if got := matches(list, status); got != want {
-			t.Errorf("matches(%q, %d) = %t", list, status, got)
+		if got := Matches(list, status); got != want {
+			t.Errorf("Matches(%q, %d) = %t", list, status, got)
 		}
 	}
 	f("", 500, true)

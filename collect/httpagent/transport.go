@@ -29,6 +29,24 @@ func (c *Checker) transport(q *model.HTTPRequest) (*http.Transport, error) {
 	if t := c.transports[key]; t != nil {
 		return t, nil
 	}
+	t, err := c.newTransport(q, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.transports) >= maxTransports {
+		for _, old := range c.transports {
+			old.CloseIdleConnections()
+		}
+		clear(c.transports)
+	}
+	// A changed certificate file is seen when its settings are made anew, which is not before the server restarts or the item changes.
+	c.transports[key] = t
+	return t, nil
+}
+
+// newTransport makes connections for a request. NTLM authenticates a connection and not a request, so it needs HTTP/1 and connections
+// that nobody else uses.
+func (c *Checker) newTransport(q *model.HTTPRequest, own bool) (*http.Transport, error) {
 	secure, err := c.tlsConfig(q)
 	if err != nil {
 		return nil, err
@@ -38,8 +56,13 @@ func (c *Checker) transport(q *model.HTTPRequest) (*http.Transport, error) {
 		DialContext: dialer.DialContext, TLSClientConfig: secure, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, MaxIdleConns: 1000,
 		IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHeaderBytes,
 	}
+	protocols := []string{"h2", "http/1.1"}
+	if own {
+		protocols = []string{"http/1.1"}
+		t.ForceAttemptHTTP2, t.TLSNextProto, t.MaxConnsPerHost = false, map[string]func(string, *tls.Conn) http.RoundTripper{}, 1
+	}
 	if q.VerifyHost && !q.VerifyPeer {
-		t.DialTLSContext = namedTLS(dialer, secure)
+		t.DialTLSContext = namedTLS(dialer, secure, protocols)
 	}
 	if q.Proxy != "" {
 		text := q.Proxy
@@ -52,14 +75,6 @@ func (c *Checker) transport(q *model.HTTPRequest) (*http.Transport, error) {
 		}
 		t.Proxy = http.ProxyURL(u)
 	}
-	if len(c.transports) >= maxTransports {
-		for _, old := range c.transports {
-			old.CloseIdleConnections()
-		}
-		clear(c.transports)
-	}
-	// A changed certificate file is seen when its settings are made anew, which is not before the server restarts or the item changes.
-	c.transports[key] = t
 	return t, nil
 }
 
@@ -95,7 +110,7 @@ func (c *Checker) tlsConfig(q *model.HTTPRequest) (*tls.Config, error) {
 }
 
 // namedTLS connects with TLS and checks that the certificate is for the name or address that was asked for.
-func namedTLS(dialer *net.Dialer, base *tls.Config) func(context.Context, string, string) (net.Conn, error) {
+func namedTLS(dialer *net.Dialer, base *tls.Config, protocols []string) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
@@ -106,7 +121,7 @@ func namedTLS(dialer *net.Dialer, base *tls.Config) func(context.Context, string
 			return nil, err
 		}
 		s := base.Clone()
-		s.ServerName, s.NextProtos = host, []string{"h2", "http/1.1"}
+		s.ServerName, s.NextProtos = host, protocols
 		s.VerifyConnection = func(state tls.ConnectionState) error { return state.PeerCertificates[0].VerifyHostname(host) }
 		c := tls.Client(nc, s)
 		if err := c.HandshakeContext(ctx); err != nil {
