@@ -107,7 +107,6 @@ func (d *decoder) scenario(n *node, name string) []itemDef {
 		seen[s.Name] = true
 		w.Steps = append(w.Steps, s)
 	}
-	d.unknown(n)
 	return scenarioItems(w, itemFields{uuid: uuid, enabled: enabled, delay: delay, tags: tags}, n.line)
 }
 
@@ -133,7 +132,6 @@ func (d *decoder) webStep(n *node) model.WebStep {
 	for _, v := range s.Variables {
 		d.checkVariable(n, v.Name)
 	}
-	d.unknown(n)
 	return s
 }
 
@@ -154,7 +152,6 @@ func (d *decoder) pairs(n *node, key string) []model.Pair {
 	var out []model.Pair
 	for _, o := range list {
 		out = append(out, model.Pair{Name: d.text(o, "name", ""), Value: d.text(o, "value", "")})
-		d.unknown(o)
 	}
 	return out
 }

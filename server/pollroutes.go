@@ -88,7 +88,7 @@ const (
 // pollRoutes are those of what is asked for.
 func (p *polling) routes() []api.Route {
 	id := api.Param{Name: "id", Type: "string", About: "Id of the host.", Required: true}
-	return []api.Route{
+	return append(p.webRoutes(), []api.Route{
 		{
 			Method: http.MethodGet, Pattern: "/api/hosts/{id}/interfaces", Permission: api.View, Handler: api.JSON(p.showInterfaces),
 			Doc: &api.Doc{Summary: "Interfaces of a host and whether they answer.", Answer: interfaceList{}, Params: []api.Param{id}},
@@ -101,7 +101,7 @@ func (p *polling) routes() []api.Route {
 			Method: http.MethodPost, Pattern: "/api/check-now", Permission: api.Edit, Handler: api.JSON(p.checkNow), MaxBodyBytes: maxCheckBytes,
 			Doc: &api.Doc{Summary: "Asks for an item of a host, or for all of them, at once.", Answer: checkAnswer{}, BodyTypes: []string{"application/json"}},
 		},
-	}
+	}...)
 }
 
 var interfaceTypes = map[model.InterfaceType]string{

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/md5" //nolint:gosec // digest authentication
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -187,6 +189,46 @@ func TestChecker_tls(t *testing.T) {
 	f(func(q *model.HTTPRequest) { q.CertFile = "none.pem" }, `file "none.pem" is not in the server's folder`)
 	f(func(q *model.HTTPRequest) { q.CertFile = "../secret" }, "is not in the server's folder")
 	f(func(q *model.HTTPRequest) { q.CertFile = "bad.pem" }, "certificate bad.pem: ")
+}
+
+// TestChecker_ntlm has the exchange of NTLM: three requests over one connection, which is closed behind the check. What a real server makes of the last
+// message is the library's matter.
+func TestChecker_ntlm(t *testing.T) {
+	// A challenge with the least fields: no target name, flags for Unicode and NTLM, eight bytes of challenge, an empty list of targets.
+	challenge := append([]byte("NTLMSSP\x00\x02\x00\x00\x00\x00\x00\x00\x00\x38\x00\x00\x00\x01\x02\x08\x00"), make([]byte, 8+8)...)
+	challenge = append(challenge, 4, 0, 4, 0, 56, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	var mu sync.Mutex
+	var from []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		from = append(from, r.RemoteAddr)
+		message, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(r.Header.Get("Authorization"), "NTLM "))
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case len(message) == 0:
+			w.Header().Set("WWW-Authenticate", "NTLM")
+			w.WriteHeader(http.StatusUnauthorized)
+		case message[8] == 1:
+			w.Header().Set("WWW-Authenticate", "NTLM "+base64.StdEncoding.EncodeToString(challenge))
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			fmt.Fprintf(w, "type %d user %t %s", message[8], strings.Contains(string(message), "u\x00s\x00e\x00r\x00"), body)
+		}
+	}))
+	defer s.Close()
+	c := New(Options{})
+	defer c.Close()
+	q := Query{Request: get(s.URL, func(q *model.HTTPRequest) { q.Method, q.Posts = "POST", "data" }), AuthType: "NTLM", Username: `DOM\user`, Password: "secret"}
+	for range 2 {
+		a, err := c.Do(t.Context(), q)
+		if err != nil || string(a.Body) != "type 3 user true data" {
+			t.Fatalf("%+v %v", a, err)
+		}
+	}
+	if len(from) != 6 || from[0] != from[2] || from[3] != from[5] || from[0] == from[3] {
+		t.Errorf("connections %v", from)
+	}
 }
 
 func TestMatches(t *testing.T) {

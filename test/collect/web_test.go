@@ -82,7 +82,9 @@ func TestWeb(t *testing.T) {
 events { worker_connections 64; }
 http { access_log off; client_body_temp_path %[1]s; proxy_temp_path %[1]s; fastcgi_temp_path %[1]s; uwsgi_temp_path %[1]s; scgi_temp_path %[1]s;
 server { listen %[2]s; location = /status { stub_status; } location = /old { return 301 http://%[2]s/new; } location = /new { return 200 "found\n"; }
-	location = /auth { auth_basic "x"; auth_basic_user_file %[1]s/users; try_files /file =404; root %[1]s; } }
+	location = /auth { auth_basic "x"; auth_basic_user_file %[1]s/users; try_files /file =404; root %[1]s; }
+	location = /form { add_header Set-Cookie "sid=s1; Path=/"; return 200 "<form>token=t42</form>\n"; }
+	location = /private { if ($cookie_sid != s1) { return 403; } if ($arg_t != t42) { return 402; } return 200 "hello $http_user_agent\n"; } }
 server { listen %[3]s ssl; ssl_certificate %[1]s/web.pem; ssl_certificate_key %[1]s/web.key; ssl_client_certificate %[1]s/ca.pem; ssl_verify_client optional; return 200 $ssl_client_s_dn; } }
 `, dir, plain, secure)
 	write(t, dir, "users", "u:{PLAIN}p\n")
@@ -116,11 +118,26 @@ server { listen %[3]s ssl; ssl_certificate %[1]s/web.pem; ssl_certificate_key %[
 			checked("SIMPLE", "icmpping[,2,20,,10000]", "UNSIGNED", nil),
 			checked("SIMPLE", cert, "TEXT", nil),
 		},
+		"httptests": []object{{
+			"name": "shop", "delay": "1s", "agent": "Tester", "steps": []object{
+				{"name": "form", "url": "http://" + plain + "/form", "timeout": "20s", "status_codes": "200", "variables": []object{{"name": "{t}", "value": "regex:token=([a-z0-9]+)"}}},
+				{"name": "in", "url": "http://" + plain + "/private", "timeout": "20s", "query_fields": []object{{"name": "t", "value": "{t}"}}, "required": "hello Tester", "status_codes": "200"},
+			},
+		}, {
+			"name": "broken", "delay": "1s", "steps": []object{
+				{"name": "private", "url": "http://" + plain + "/private", "timeout": "20s", "status_codes": "200"}, {"name": "own", "url": "http://" + s.http + "/"},
+			},
+		}, {
+			"name": "own", "delay": "1s", "steps": []object{{"name": "own", "url": "http://" + s.http + "/"}},
+		}},
 	})
 	want := map[string]string{
 		"status": "*", "redirected": "found\n", "auth": "inside\n", "denied": "! response code 401", "secure": "CN=client,O=Tidemark", "own": "! this server's",
 		"net.tcp.service[ssh,," + sshPort + "]": "1", "net.tcp.service[https,{HOST.CONN}," + securePort + "]": "1", "net.tcp.service[ssh,," + securePort + "]": "0",
 		"icmpping[,2,20,,10000]": "1", cert: "*",
+		"web.test.fail[shop]": "0", "web.test.rspcode[shop,form]": "200", "web.test.rspcode[shop,in]": "200", "web.test.time[shop,in,resp]": "*", "web.test.in[shop,,bps]": "*",
+		"web.test.fail[broken]": "1", "web.test.rspcode[broken,private]": "403", "web.test.fail[own]": "1",
+		"web.test.error[broken]": `step "private": response code 403 did not match any of the required status codes "200"`,
 	}
 	s.has("web", want)
 	before := s.count("web", "redirected")
