@@ -31,7 +31,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	token := root.PersistentFlags().String("token", "", "token for verbs that call a server; better in "+tokenVariable+", because others can read arguments")
 	root.PersistentPreRun = func(c *cobra.Command, _ []string) { withToken(c, *token) }
 	root.AddCommand(auditCommand(), tokenCommand(), userCommand(), alertCommand(), upCommand(), serverCommand(), agentCommand(), checkConfigCommand(), importCommand(), exportCommand(), loadCommand(), storeCommand(), mongoCommand(), scriptWorkerCommand(), versionCommand(), hostCommand(), queueCommand(), checkCommand())
-	root.AddCommand(migrateCommand(), getCommand())
+	root.AddCommand(migrateCommand(), getCommand(), dashboardCommand())
 	root.AddCommand(proxiesCommand())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -34,23 +34,34 @@ func (r *remote) add(c *cobra.Command) {
 
 // call sends one request and decodes the answer into into; what is the command for messages.
 func (r *remote) call(ctx context.Context, method, path string, body, into any) ([]byte, error) {
-	var sent []byte
-	if body != nil {
-		var err error
-		if sent, err = json.Marshal(body); err != nil {
-			return nil, err
-		}
+	if body == nil {
+		return r.send(ctx, sending{method: method, path: path}, into)
 	}
+	sent, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return r.send(ctx, sending{method, path, "application/json", sent}, into)
+}
+
+// sending is one request; kind is the type of its body, empty for none.
+type sending struct {
+	method, path, kind string
+	body               []byte
+}
+
+// send sends one request and decodes the answer into into.
+func (r *remote) send(ctx context.Context, s sending, into any) ([]byte, error) {
 	base := r.http
 	if !strings.Contains(base, "://") {
 		base = "http://" + base
 	}
-	request, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(sent))
+	request, err := http.NewRequestWithContext(ctx, s.method, base+s.path, bytes.NewReader(s.body))
 	if err != nil {
 		return nil, usagef("--http %q: expected host:port", r.http)
 	}
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
+	if s.kind != "" {
+		request.Header.Set("Content-Type", s.kind)
 	}
 	authorize(request)
 	if r.tokenFile != "" {

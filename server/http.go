@@ -35,11 +35,12 @@ func (s *Server) routes() []api.Route {
 	restAPI := rest.New(rest.Options{
 		Configuration: func() rest.Configuration { return s.cache.Snapshot() },
 		Catalog:       s.catalog, Querier: s.querier, Latest: s.latest, Hub: s.hub, Problems: shown,
-		Discovery: discovered{cache: s.cache, db: s.db},
-		Access:    s.access,
-		Alerting:  alerting{alerter: s.alerter, db: s.db, events: s.events},
-		Importer:  importer{db: s.db, refresh: func(ctx context.Context) error { _, err := s.cache.Refresh(ctx); return err }},
-		Health:    s.health, Seen: s.presence.LastSeen, Template: s.templateName, Version: s.o.Version, StartedAt: s.started,
+		Discovery:  discovered{cache: s.cache, db: s.db},
+		Dashboards: dashboards{s.db},
+		Access:     s.access,
+		Alerting:   alerting{alerter: s.alerter, db: s.db, events: s.events},
+		Importer:   importer{db: s.db, refresh: func(ctx context.Context) error { _, err := s.cache.Refresh(ctx); return err }},
+		Health:     s.health, Seen: s.presence.LastSeen, Template: s.templateName, Version: s.o.Version, StartedAt: s.started,
 	})
 	promAPI := prom.New(prom.Options{
 		Engine: promql.New(s.querier, promql.Options{Logger: s.logger}), Catalog: s.catalog,

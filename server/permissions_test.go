@@ -28,6 +28,10 @@ type foreignCall struct {
 
 // foreignCalls has an entry for every per-host route.
 var foreignCalls = map[string]foreignCall{
+	"GET /api/dashboards":                 {path: "/api/dashboards", limited: 200, shows: true},
+	"GET /api/dashboard-file":             {path: "/api/dashboard-file", limited: 200, shows: true},
+	"GET /api/dashboards/{id}":            {path: "/api/dashboards/1", limited: 404, shows: true},
+	"GET /api/dashboards/{id}/versions":   {path: "/api/dashboards/1/versions", limited: 404, shows: true},
 	"GET /api/alerts":                     {path: "/api/alerts?problem=PROBLEM", limited: 200},
 	"GET /api/chart":                      {path: "/api/chart?items=ITEM", limited: 200, shows: true},
 	"GET /api/hosts":                      {path: "/api/hosts", limited: 200, shows: true},
@@ -127,6 +131,7 @@ func newPermissions(t *testing.T) *permissions {
 	// The words are long enough not to be in a session by chance: TO was in one of a hundred.
 	p.ids = strings.NewReplacer("HOST", hosts.Hosts[0].ID, "ITEM", items.Items[0].ID, "PROBLEM", problem, "FROM", fmt.Sprint(now-60), "UNTIL", fmt.Sprint(now+60))
 
+	p.must("POST", "/api/dashboards", `{"dashboard":{"name":"Of foreign-7f3a","widgets":[]}}`, "")
 	p.must("PUT", "/api/user_groups/Owners", `{"grants":[{"host_group":"Own","role":"editor"}]}`, "")
 	p.callers = []caller{{name: "nobody"}}
 	for role := model.Viewer; role <= model.Editor; role++ {

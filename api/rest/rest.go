@@ -107,6 +107,8 @@ type Options struct {
 	Alerting Alerting
 	// Discovery may be nil: then it has no routes.
 	Discovery Discovery
+	// Dashboards may be nil: then there are no routes of them.
+	Dashboards Dashboards
 	// Access may be nil: then there are no routes of users.
 	Access *access.Control
 	Health func() Health
@@ -166,7 +168,7 @@ func (a *API) Routes() []api.Route {
 	}
 	id := api.Param{Name: "id", Type: "string", About: "The id, decimal.", Required: true}
 	host := api.Param{Name: "host", Type: "string", About: "Id of the only host to list."}
-	return append(slices.Concat(a.alertRoutes(), a.mongoRoutes(), a.discoveryRoutes(), a.peopleRoutes()), []api.Route{
+	return append(slices.Concat(a.alertRoutes(), a.mongoRoutes(), a.discoveryRoutes(), a.peopleRoutes(), a.dashboardRoutes()), []api.Route{
 		view("/api/overview", (*API).getOverview, api.Doc{Summary: "The state of everything in one look.", Answer: Overview{}}),
 		view("/api/hosts", (*API).listHosts, api.Doc{
 			Summary: "Hosts by visible name.", Answer: HostList{},
