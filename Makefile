@@ -35,6 +35,7 @@ lint: page
 	@out=$$(go run $(GOFUMPT) -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofumpt-clean:"; echo "$$out"; exit 1; fi
 	go vet ./...
 	go run $(STATICCHECK) ./...
+	cd bench && go vet ./...
 	cd web/app && npm run --silent check
 
 # Unit tests run with the race detector, which needs cgo; the binary that is shipped does not.
@@ -42,6 +43,7 @@ unit: page
 	bash storage/postgres/install-postgresql.sh
 	bash storage/postgres/install-timescale.sh
 	CGO_ENABLED=1 go test -race -timeout 25m $$(go list ./... | grep -v '^tidemark/test/')
+	cd bench && go test ./...
 	cd web/app && npm test --silent
 
 # Tests of the whole binary: real agents, kill -9, the page in a browser. They install the peers that they need.
@@ -77,6 +79,12 @@ conformance: $(BIN)
 # The ladder of new values per second; results go into docs/benchmarks.md.
 bench-nvps: build
 	bash bench/nvps.sh
+
+# The engine beside Prometheus' tsdb, VictoriaMetrics' lib/storage and Netdata, one after the other: targets and ratios. Needs root and gcc; half an
+# hour. BENCH passes flags, such as BENCH="-values gauge -runs 3"; results go into docs/benchmarks.md.
+.PHONY: bench-engine
+bench-engine:
+	cd bench && CGO_ENABLED=1 go build -o ../bin/bench-engine ./engine && ../bin/bench-engine $(BENCH)
 
 # PostgreSQL: rows a second beside a bare client, at full tables, dropping a day, bytes a value; results go into docs/benchmarks.md.
 .PHONY: bench-postgres

@@ -59,6 +59,7 @@ func storeBenchCommand() *cobra.Command {
 	f.Float64Var(&seconds, "seconds", 10, "how long to measure")
 	f.StringVar(&o.Values, "values", "gauge", "kind of values: "+strings.Join(bench.Kinds, ", "))
 	f.StringVar(&o.Trace, "trace", "", "file of recorded values, one line a second")
+	f.DurationVar(&o.Fill, "fill", 2*time.Hour, "how much of every metric is written before a run without writers")
 	f.StringVar(&dir, "dir", "", "new folder that becomes the engine folder (default: a temporary one)")
 	f.BoolVar(&keep, "keep", false, "keep the folder")
 	f.BoolVar(&asJSON, "json", false, "print JSON")

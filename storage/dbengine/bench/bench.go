@@ -17,10 +17,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/storage"
-	"tidemark/storage/dbengine"
 )
 
 const (
@@ -32,8 +30,8 @@ const (
 	MaxGoroutines = 1024
 	// batchValues is the most that one Append gets.
 	batchValues = 1024
-	// fillSeconds is how much is written before a run that only reads.
-	fillSeconds = 2 * 3600
+	// maxFill bounds Options.Fill.
+	maxFill = 30 * 24 * time.Hour
 	// start is the first instant, Unix seconds: 2026-01-01.
 	start  = 1_767_225_600
 	second = int64(time.Second)
@@ -50,6 +48,10 @@ type Options struct {
 	Values, Trace string
 	// Dir becomes the engine's folder.
 	Dir string
+	// Fill is how much of every metric is written before a run that only reads; zero means two hours.
+	Fill time.Duration
+	// Open opens what is measured; nil means the engine of this project.
+	Open func(context.Context, *Options) (Store, error)
 }
 
 // Result is what was measured. Rates are points per second of wall clock, counted where the engine is called.
@@ -79,7 +81,7 @@ type Result struct {
 // run is one measurement.
 type run struct {
 	o      Options
-	db     *dbengine.DB
+	db     Store
 	source source
 	// latest is the last instant that every chart of a writer has, Unix seconds.
 	latest []atomic.Int64
@@ -98,9 +100,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := dbengine.Open(ctx, vfs.OS{}, o.Dir, dbengine.Options{
-		DiskSpaceBytes: o.DiskSpaceBytes, PageCacheBytes: o.CacheBytes, Durability: dbengine.Group,
-	})
+	db, err := o.Open(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -112,13 +112,11 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err = errors.Join(err, db.Close()); err != nil {
 		return nil, err
 	}
-	info, err := dbengine.Info(vfs.OS{}, o.Dir)
-	if err != nil {
+	if result.Samples, result.DatasetBytes, err = db.AtRest(); err != nil {
 		return nil, err
 	}
-	result.Samples, result.DatasetBytes = info.Samples, info.Bytes-info.LogBytes
-	if info.Samples > 0 {
-		result.BytesPerSample = float64(result.DatasetBytes) / float64(info.Samples)
+	if result.Samples > 0 {
+		result.BytesPerSample = float64(result.DatasetBytes) / float64(result.Samples)
 	}
 	return result, nil
 }
@@ -127,11 +125,19 @@ func (o *Options) check() error {
 	if o.DiskSpaceBytes == 0 {
 		o.DiskSpaceBytes = 16 << 30
 	}
+	if o.Fill == 0 {
+		o.Fill = 2 * time.Hour
+	}
+	if o.Open == nil {
+		o.Open = openEngine
+	}
 	switch {
 	case o.Metrics < 1 || o.Metrics > MaxMetrics:
 		return fmt.Errorf("metrics: %d, expected 1 to %d", o.Metrics, MaxMetrics)
 	case o.Writers < 0 || o.Writers > MaxGoroutines || o.Readers < 0 || o.Readers > MaxGoroutines || o.Writers+o.Readers == 0:
 		return fmt.Errorf("%d writers and %d readers, expected 0 to %d each and at least one", o.Writers, o.Readers, MaxGoroutines)
+	case o.Fill < time.Second || o.Fill > maxFill:
+		return fmt.Errorf("fill: %v, expected 1s to %v", o.Fill, maxFill)
 	case o.Duration <= 0:
 		return fmt.Errorf("duration: %v, expected more than 0", o.Duration)
 	}
@@ -192,7 +198,7 @@ func (r *run) define(ctx context.Context) {
 // fill writes what the readers read.
 func (r *run) fill(ctx context.Context) error {
 	w := r.newWriter(0, 1)
-	for range fillSeconds {
+	for range int(r.o.Fill / time.Second) {
 		if err := w.instant(ctx); err != nil {
 			return err
 		}
@@ -261,11 +267,7 @@ func (w *writer) send(ctx context.Context) error {
 	n := w.batch.Len()
 	w.batch.ArrivedAt = w.at * second
 	began := time.Now()
-	_, err := w.db.Append(ctx, w.batch)
-	if errors.Is(err, storage.ErrFull) {
-		err = fmt.Errorf("the disk space of %d bytes is used up: %w", w.o.DiskSpaceBytes, err)
-	}
-	if err != nil {
+	if err := w.db.Append(ctx, w.batch); err != nil {
 		return err
 	}
 	if len(w.took) < 1<<20 {
@@ -286,7 +288,7 @@ func (r *run) readRandom(ctx context.Context, seed uint64) error {
 		r.mu.Unlock()
 	}()
 	charts := (r.o.Metrics + ChartMetrics - 1) / ChartMetrics
-	items := make([]model.ItemID, 1)
+	read := r.db.NewReader()
 	for ctx.Err() == nil {
 		metric := random.IntN(r.o.Metrics)
 		latest := r.latest[r.writerOf(metric/ChartMetrics, charts)].Load()
@@ -295,14 +297,9 @@ func (r *run) readRandom(ctx context.Context, seed uint64) error {
 			continue
 		}
 		from := start + random.Int64N(latest-start+1)
-		items[0] = model.ItemID(metric + 1)
-		q := storage.Query{Items: items, Range: model.TimeRange{From: from * second, To: (from + 1 + random.Int64N(3600)) * second}}
-		points := 0
+		span := model.TimeRange{From: from * second, To: (from + 1 + random.Int64N(3600)) * second}
 		began := time.Now()
-		err := r.db.Read(ctx, q, func(c *model.Columns) error {
-			points += len(c.Bits)
-			return nil
-		})
+		points, err := read(ctx, model.ItemID(metric+1), span)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+
+	"tidemark/internal/vfs"
+	"tidemark/model"
+	"tidemark/storage/dbengine"
+	"tidemark/storage/dbengine/bench"
+)
+
+// atRest is the engine with small pairs, which are all written anew when it is flushed: what values take after re-compression.
+type atRest struct {
+	*dbengine.DB
+	dir string
+}
+
+func openRecompressed(ctx context.Context, o *bench.Options) (bench.Store, error) {
+	db, err := dbengine.Open(ctx, vfs.OS{}, o.Dir, dbengine.Options{
+		DiskSpaceBytes: dbengine.MinDiskSpaceBytes, PageCacheBytes: o.CacheBytes, MinuteShare: -1, HourShare: -1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &atRest{DB: db, dir: o.Dir}, nil
+}
+
+func (a *atRest) Append(ctx context.Context, b *model.Batch) error {
+	_, err := a.DB.Append(ctx, b)
+	return err
+}
+
+func (a *atRest) NewReader() func(context.Context, model.ItemID, model.TimeRange) (int, error) {
+	return func(context.Context, model.ItemID, model.TimeRange) (int, error) { return 0, nil }
+}
+
+func (a *atRest) Flush(ctx context.Context) error {
+	if err := a.DB.Flush(ctx); err != nil {
+		return err
+	}
+	_, err := a.Recompress(ctx, dbengine.Recompress{})
+	return err
+}
+
+// AtRest counts the pairs that were closed, and so written anew; the growing one is left out.
+func (a *atRest) AtRest() (samples uint64, bytes int64, err error) {
+	pairs, err := dbengine.ClosedPairs(vfs.OS{}, a.dir)
+	for _, p := range pairs {
+		samples, bytes = samples+p.Values, bytes+p.Bytes
+	}
+	return samples, bytes, err
+}
