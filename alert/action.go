@@ -10,6 +10,9 @@ import (
 type Action struct {
 	Name     string `yaml:"name" json:"name"`
 	Disabled bool   `yaml:"disabled,omitempty" json:"disabled,omitempty"`
+	// AwaitsCutover says that it is off until shadow mode ends, Origin where it was imported from.
+	AwaitsCutover bool   `yaml:"awaits_cutover,omitempty" json:"awaits_cutover,omitempty"`
+	Origin        string `yaml:"origin,omitempty" json:"origin,omitempty"`
 	// Conditions must be met by an event; none is met by every event.
 	Conditions []Condition `yaml:"conditions,omitempty" json:"conditions,omitempty"`
 	// Evaluation is and_or (conditions of one type are alternatives, different types must all be met; the default), and, or, formula.

@@ -41,7 +41,7 @@ func (a *Alerter) Apply(ctx context.Context, c *Config, replace bool) error {
 // only is the merged configuration without the objects that are not wanted.
 func only(merged, wanted *Config) *Config {
 	return &Config{
-		URL: wanted.URL, Heartbeat: wanted.Heartbeat,
+		URL: wanted.URL, Heartbeat: wanted.Heartbeat, Shadow: merged.Shadow,
 		Media:        keep(merged.Media, wanted.Media, func(m *Media) string { return m.Name }),
 		Receivers:    keep(merged.Receivers, wanted.Receivers, func(r *Receiver) string { return r.Name }),
 		Actions:      keep(merged.Actions, wanted.Actions, func(a *Action) string { return a.Name }),

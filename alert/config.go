@@ -39,6 +39,8 @@ type Config struct {
 	Actions      []Action      `yaml:"actions,omitempty" json:"actions,omitempty"`
 	Maintenances []Maintenance `yaml:"maintenances,omitempty" json:"maintenances,omitempty"`
 	Heartbeat    *Heartbeat    `yaml:"heartbeat,omitempty" json:"heartbeat,omitempty"`
+	// Shadow, if not nil, keeps all actions out of force. It is shown, and not taken from a file: see Alerter.BeginShadow and Cutover.
+	Shadow *Shadow `yaml:"shadow,omitempty" json:"shadow,omitempty"`
 }
 
 // Heartbeat asks an outside address regularly, which raises the alarm when that stops.
@@ -54,6 +56,9 @@ type Heartbeat struct {
 type Media struct {
 	Name     string `yaml:"name" json:"name"`
 	Disabled bool   `yaml:"disabled,omitempty" json:"disabled,omitempty"`
+	// AwaitsCutover says that it is off until shadow mode ends, Origin where it was imported from.
+	AwaitsCutover bool   `yaml:"awaits_cutover,omitempty" json:"awaits_cutover,omitempty"`
+	Origin        string `yaml:"origin,omitempty" json:"origin,omitempty"`
 
 	Mail    *MailSettings    `yaml:"mail,omitempty" json:"mail,omitempty"`
 	Webhook *WebhookSettings `yaml:"webhook,omitempty" json:"webhook,omitempty"`
@@ -126,6 +131,8 @@ type ZabbixWebhook struct {
 type Receiver struct {
 	Name  string          `yaml:"name" json:"name"`
 	Media []ReceiverMedia `yaml:"media" json:"media"`
+	// Origin is where it was imported from.
+	Origin string `yaml:"origin,omitempty" json:"origin,omitempty"`
 }
 
 // ReceiverMedia is one way to reach a receiver.
@@ -242,6 +249,7 @@ const (
 type settings struct {
 	URL       string     `json:"url,omitempty"`
 	Heartbeat *Heartbeat `json:"heartbeat,omitempty"`
+	Shadow    *Shadow    `json:"shadow,omitempty"`
 }
 
 // objects returns the configuration as it is stored.
@@ -267,8 +275,8 @@ func (c *Config) objects() ([]model.AlertObject, error) {
 	for i := range c.Maintenances {
 		add(kindMaintenance, c.Maintenances[i].Name, &c.Maintenances[i])
 	}
-	if c.URL != "" || c.Heartbeat != nil {
-		add(kindSettings, "", &settings{URL: c.URL, Heartbeat: c.Heartbeat})
+	if c.URL != "" || c.Heartbeat != nil || c.Shadow != nil {
+		add(kindSettings, "", &settings{URL: c.URL, Heartbeat: c.Heartbeat, Shadow: c.Shadow})
 	}
 	return list, failure
 }
@@ -290,7 +298,7 @@ func configOf(list []model.AlertObject) (*Config, error) {
 		case kindSettings:
 			var s settings
 			err = json.Unmarshal(o.Body, &s)
-			c.URL, c.Heartbeat = s.URL, s.Heartbeat
+			c.URL, c.Heartbeat, c.Shadow = s.URL, s.Heartbeat, s.Shadow
 		}
 		if err != nil {
 			return nil, fmt.Errorf("stored %s %q: %w", o.Kind, o.Name, err)
@@ -309,7 +317,7 @@ func decodeInto[T any](list *[]T, body []byte) error {
 // merge returns the configuration with the objects of another put over those of the same name. Secrets shown as hidden keep their value.
 func (c *Config) merge(more *Config) *Config {
 	out := &Config{
-		URL: c.URL, Heartbeat: c.Heartbeat,
+		URL: c.URL, Heartbeat: c.Heartbeat, Shadow: c.Shadow,
 		Media:        mergeList(c.Media, more.Media, func(m *Media) string { return m.Name }),
 		Receivers:    mergeList(c.Receivers, more.Receivers, func(r *Receiver) string { return r.Name }),
 		Actions:      mergeList(c.Actions, more.Actions, func(a *Action) string { return a.Name }),

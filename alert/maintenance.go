@@ -24,6 +24,8 @@ type Maintenance struct {
 	Tags    []TagFilter `yaml:"tags,omitempty" json:"tags,omitempty"`
 	AnyTag  bool        `yaml:"any_tag,omitempty" json:"any_tag,omitempty"`
 	Periods []Recurring `yaml:"periods" json:"periods"`
+	// Origin is where it was imported from.
+	Origin string `yaml:"origin,omitempty" json:"origin,omitempty"`
 }
 
 // TagFilter is met by a tag of the name and, if set, a value.

@@ -102,6 +102,9 @@ func compile(c *Config, o *Options) (*plan, error) {
 			p.maintenances = append(p.maintenances, *m)
 		}
 	}
+	if c.Shadow != nil {
+		p.actions = nil // checked, but not in force
+	}
 	if c.Heartbeat != nil {
 		_, err := c.Heartbeat.hook()
 		wrong("heartbeat", "", err)

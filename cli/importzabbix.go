@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ func importZabbixCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "zabbix --dsn postgres://…|mysql://… [--http ADDR | --data DIR]",
 		Short: "Import the configuration of a Zabbix server out of its database",
-		Long: "Import hosts, templates and what belongs to them out of the database of Zabbix 6.0 to 7.0 on PostgreSQL, MySQL or MariaDB, into a running server\n" +
+		Long: "Import hosts, templates and what belongs to them, people, alerting, proxies and keys out of the database of Zabbix 6.0 to 7.0 on PostgreSQL, MySQL or MariaDB, into a running server\n" +
 			"(--http) or into the data folder of a stopped one (--data). The database is only read, in one read-only transaction. The report says what was\n" +
 			"taken, what was left, and why. Importing again takes what changed; when nothing did, nothing changes here. See docs/user/from-zabbix.md.",
 		Example: "  tidemark import zabbix --dsn postgres://zabbix:secret@db1:5432/zabbix --data /var/lib/tidemark\n" +
@@ -94,6 +95,15 @@ func runImportZabbix(c *cobra.Command, f *zabbixFlags) (err error) {
 	defer func() { err = errors.Join(err, source.Close()) }()
 	report := &zabbixReport{Version: source.Version(), Counts: []confdb.Count{}, Remarks: []confdb.Remark{}}
 	take := f.taker()
+	settings, err := source.Settings(ctx)
+	if err != nil {
+		return fmt.Errorf("import zabbix: %w", err)
+	}
+	// Proxies come before the hosts that name them, all else behind the hosts that it names.
+	if err := f.takeSettings(c, &zabbixdb.Settings{Proxies: settings.Proxies}, report); err != nil {
+		return fmt.Errorf("import zabbix: proxies: %w", err)
+	}
+	settings.Proxies = nil
 	err = source.Export(ctx, func(file zabbixdb.File) error {
 		fmt.Fprintf(c.ErrOrStderr(), "%s\n", file.Name)
 		r, err := take(ctx, server.File{Name: file.Name + ".json", Source: file.Source})
@@ -105,6 +115,10 @@ func runImportZabbix(c *cobra.Command, f *zabbixFlags) (err error) {
 	})
 	if err != nil {
 		return fmt.Errorf("import zabbix: %w", err)
+	}
+	fmt.Fprintln(c.ErrOrStderr(), "people, alerting, keys")
+	if err := f.takeSettings(c, settings, report); err != nil {
+		return fmt.Errorf("import zabbix: people, alerting, keys: %w", err)
 	}
 	report.Left = source.Left()
 	if f.asJSON {
@@ -129,6 +143,22 @@ func (f *zabbixFlags) taker() func(context.Context, server.File) (*confdb.Report
 	return func(ctx context.Context, file server.File) (*confdb.Report, error) {
 		return importOver(ctx, address, file)
 	}
+}
+
+// takeSettings gives the settings to the server or its folder.
+func (f *zabbixFlags) takeSettings(c *cobra.Command, settings *zabbixdb.Settings, report *zabbixReport) error {
+	if f.data != "" {
+		part, err := server.ImportSettingsOffline(c.Context(), f.data, settings)
+		if err == nil {
+			report.add(part)
+		}
+		return err
+	}
+	part := &confdb.Report{}
+	t := &target{http: f.http}
+	err := t.call(c, http.MethodPost, "/api/import/zabbix", settings, part)
+	report.add(part)
+	return err
 }
 
 // add puts the report of one part to those before.

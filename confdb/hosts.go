@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -145,6 +146,15 @@ func (d *DB) DeleteHost(ctx context.Context, id model.HostID) error {
 		}
 		return c.deleteHost(ctx, id)
 	})
+}
+
+// HostNamed returns the id of the host with a technical name; ErrNotFound if there is none.
+func (d *DB) HostNamed(ctx context.Context, name string) (id model.HostID, err error) {
+	err = d.sql.QueryRowContext(ctx, "SELECT id FROM hosts WHERE host = ?", name).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("host %q: %w", name, ErrNotFound)
+	}
+	return id, d.wrap("find a host", err)
 }
 
 // SetHostEnabled switches a host on or off.

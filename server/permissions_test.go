@@ -49,6 +49,7 @@ var foreignCalls = map[string]foreignCall{
 	"GET /api/overview":                   {path: "/api/overview", limited: 200, shows: true},
 	"GET /api/problems":                   {path: "/api/problems", limited: 200, shows: true},
 	"GET /api/search":                     {path: "/api/search?q=7f3a", limited: 200, shows: true},
+	"GET /api/shadow":                     {path: "/api/shadow", limited: 200},
 	"GET /api/triggers":                   {path: "/api/triggers?host=HOST", limited: 200, shows: true},
 	"GET /api/v1/alerts":                  {path: "/api/v1/alerts", limited: 200, shows: true},
 	"GET /api/v1/format_query":            {path: "/api/v1/format_query?query=up", limited: 200},
