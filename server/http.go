@@ -37,10 +37,11 @@ func (s *Server) routes() []api.Route {
 		Catalog:       s.catalog, Querier: s.querier, Latest: s.latest, Hub: s.hub, Problems: shown,
 		Discovery:  discovered{cache: s.cache, db: s.db},
 		Dashboards: dashboards{s.db},
-		Access:     s.access,
-		Alerting:   alerting{alerter: s.alerter, db: s.db, events: s.events},
-		Importer:   importer{db: s.db, refresh: func(ctx context.Context) error { _, err := s.cache.Refresh(ctx); return err }},
-		Health:     s.health, Seen: s.presence.LastSeen, Template: s.templateName, Version: s.o.Version, StartedAt: s.started,
+		Graphs:     s.db.Graphs, ValueSeen: s.valueSeen().Host,
+		Access:   s.access,
+		Alerting: alerting{alerter: s.alerter, db: s.db, events: s.events},
+		Importer: importer{db: s.db, refresh: func(ctx context.Context) error { _, err := s.cache.Refresh(ctx); return err }},
+		Health:   s.health, Seen: s.presence.LastSeen, Template: s.templateName, Version: s.o.Version, StartedAt: s.started,
 	})
 	promAPI := prom.New(prom.Options{
 		Engine: promql.New(s.querier, promql.Options{Logger: s.logger}), Catalog: s.catalog,
@@ -57,6 +58,30 @@ func (s *Server) routes() []api.Route {
 	routes = append(routes, s.storageRoutes()...)
 	routes = append(routes, s.seriesRoutes()...)
 	return append(routes, api.SpecRoute(s.o.Version, routes))
+}
+
+// valueSeen looks for the values of hosts without an agent.
+func (s *Server) valueSeen() *valueSeen {
+	return &valueSeen{
+		items: s.catalog.HostItems, item: s.catalog.Item, lastAt: s.latest.LastAt, stored: s.newestStored, now: time.Now,
+		hosts: make(map[model.HostID]valueSeenHost), forgotAt: s.started,
+	}
+}
+
+// newestStored is the time of the newest value of items, zero for none or when the store does not say in time.
+func (s *Server) newestStored(items []model.ItemID) (at int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	values, err := s.latest.Get(ctx, items)
+	if err != nil {
+		return 0
+	}
+	for i := range values {
+		if values[i].Last != nil {
+			at = max(at, values[i].Last.At)
+		}
+	}
+	return at
 }
 
 // profileTime bounds a profile that is taken over a time.

@@ -28,6 +28,8 @@ type foreignCall struct {
 
 // foreignCalls has an entry for every per-host route.
 var foreignCalls = map[string]foreignCall{
+	"GET /api/hosts/{id}/graphs":          {path: "/api/hosts/HOST/graphs", limited: 404},
+	"GET /api/states":                     {path: "/api/states?items=ITEM", limited: 200},
 	"GET /api/dashboards":                 {path: "/api/dashboards", limited: 200, shows: true},
 	"GET /api/dashboard-file":             {path: "/api/dashboard-file", limited: 200, shows: true},
 	"GET /api/dashboards/{id}":            {path: "/api/dashboards/1", limited: 404, shows: true},

@@ -33,25 +33,34 @@ func (a *API) openByHost() map[model.HostID]hostProblems {
 	return open
 }
 
-// hostState says what is known of a host's connection, and since when.
-func (a *API) hostState(h *model.Host, now int64) (state string, seen int64) {
+// hostState says what is known of a host's connection, since when, and by what: its agent, or the values that others bring of it.
+func (a *API) hostState(h *model.Host, now int64) (state string, seen int64, by string) {
 	seen = a.options.Seen(h.ID)
 	switch {
-	case seen == 0:
-		return "unknown", 0
-	case now-seen > int64(silentAfter):
-		return "silent", seen
+	case seen != 0 && now-seen > int64(silentAfter):
+		return "silent", seen, "agent"
+	case seen != 0:
+		return "ok", seen, "agent"
+	case a.options.ValueSeen == nil:
+		return "unknown", 0, ""
 	}
-	return "ok", seen
+	at, fresh := a.options.ValueSeen(h.ID)
+	switch {
+	case at == 0:
+		return "unknown", 0, ""
+	case fresh:
+		return "ok", at, "values"
+	}
+	return "silent", at, "values"
 }
 
 func (a *API) formatHost(h *model.Host, open map[model.HostID]hostProblems, now int64) Host {
-	state, seen := a.hostState(h, now)
+	state, seen, by := a.hostState(h, now)
 	items, _ := a.options.Catalog.HostItemCount(h.ID)
 	out := Host{
 		ID: formatID(h.ID), Host: h.Host, Name: visibleName(h), Enabled: h.Enabled,
 		Groups: append([]string{}, h.Groups...), Templates: []string{}, Tags: formatTags(h.Tags),
-		Items: items, LastSeen: optionalMillis(seen), State: state, DiscoveredBy: optionalID(h.DiscoveredBy),
+		Items: items, LastSeen: optionalMillis(seen), State: state, SeenBy: by, DiscoveredBy: optionalID(h.DiscoveredBy),
 	}
 	for _, id := range h.Templates {
 		if name := a.options.Template(id); name != "" {

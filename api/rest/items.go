@@ -59,11 +59,20 @@ func (a *API) listItems(r *http.Request) (any, error) {
 	p := readParams(r)
 	limit := p.limit()
 	filter := catalog.Filter{Host: p.host(), Text: p.text("search"), Limit: limit + 1, After: model.ItemID(p.cursorID("item"))}
+	named := itemNames{host: p.text("host_name"), group: p.text("group"), key: p.values.Get("key")}
+	if len(named.key) > maxKeyBytes {
+		p.fail("key has %d bytes, expected at most %d", len(named.key), maxKeyBytes)
+	}
 	if p.err != nil {
 		return nil, p.err
 	}
-	entries, total := a.options.Catalog.Search(filter)
-	list := ItemList{Total: total}
+	var entries []model.Entry
+	var list ItemList
+	if named == (itemNames{}) {
+		entries, list.Total = a.options.Catalog.Search(filter)
+	} else {
+		entries, list.Total = a.namedItems(named, filter)
+	}
 	if len(entries) > limit {
 		entries = entries[:limit]
 		list.Next = encodeCursor("item", formatID(entries[limit-1].ID))
@@ -106,54 +115,6 @@ func (a *API) getItem(r *http.Request) (any, error) {
 		}
 	}
 	return item, nil
-}
-
-func (a *API) listValues(r *http.Request) (any, error) {
-	p := readParams(r)
-	limit, span := p.limit(), p.timeRange(a.options.Now().UnixNano())
-	order := p.text("order")
-	if order != "" && order != "asc" && order != "desc" {
-		p.fail("order is %.40q, expected asc or desc", order)
-	}
-	descending := order == "desc"
-	if after := p.cursor("value", 1); after != nil {
-		at, err := strconv.ParseInt(after[0], 10, 64)
-		switch {
-		case err != nil:
-			p.fail("cursor does not hold a time")
-		case descending:
-			span.To = min(span.To, at)
-		default:
-			span.From = max(span.From, at+1)
-		}
-	}
-	if p.err != nil {
-		return nil, p.err
-	}
-	e, err := a.entry("item", p.text("item"))
-	if err != nil {
-		return nil, err
-	}
-	items, err := a.formatItems(r.Context(), []model.Entry{e})
-	if err != nil {
-		return nil, err
-	}
-	values, err := a.options.Querier.Values(r.Context(), e.ID, span, limit+1, descending)
-	if err != nil {
-		return nil, err
-	}
-	mapped, _ := a.options.Configuration().Item(e.ID)
-	list := ValueList{Item: items[0], Values: make([]Reading, 0, len(values))}
-	if len(values) > limit {
-		values = values[:limit]
-		list.Next = encodeCursor("value", strconv.FormatInt(values[limit-1].At, 10))
-	}
-	for i := range values {
-		reading := formatReading(&values[i])
-		mapReading(reading, mapped)
-		list.Values = append(list.Values, *reading)
-	}
-	return list, nil
 }
 
 // defaultPoints is what a chart of medium width can show.

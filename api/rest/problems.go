@@ -190,7 +190,7 @@ func (a *API) makeOverview(ctx context.Context, now time.Time) (*Overview, error
 			continue
 		}
 		o.Hosts.Total++
-		state, _ := a.hostState(h, now.UnixNano())
+		state, _, _ := a.hostState(h, now.UnixNano())
 		switch {
 		case open[h.ID].count > 0:
 			o.Hosts.Problem++

@@ -107,6 +107,8 @@ type Options struct {
 	Alerting Alerting
 	// Discovery may be nil: then it has no routes.
 	Discovery Discovery
+	// Graphs returns the graphs of a host and its templates; nil: then they have no route.
+	Graphs func(ctx context.Context, host model.HostID) ([]model.Graph, error)
 	// Dashboards may be nil: then there are no routes of them.
 	Dashboards Dashboards
 	// Access may be nil: then there are no routes of users.
@@ -114,6 +116,9 @@ type Options struct {
 	Health func() Health
 	// Seen returns when something last came from a host, Unix nanoseconds; zero for never.
 	Seen func(model.HostID) int64
+	// ValueSeen returns, for a host without an agent of its own, when its newest value came and whether it is as new as its items say; nil: no
+	// host has one. Values from before the start may be missing.
+	ValueSeen func(model.HostID) (at int64, fresh bool)
 	// Template returns a template's name, empty when unknown.
 	Template func(model.TemplateID) string
 	Version  string
@@ -168,7 +173,7 @@ func (a *API) Routes() []api.Route {
 	}
 	id := api.Param{Name: "id", Type: "string", About: "The id, decimal.", Required: true}
 	host := api.Param{Name: "host", Type: "string", About: "Id of the only host to list."}
-	return append(slices.Concat(a.alertRoutes(), a.mongoRoutes(), a.discoveryRoutes(), a.peopleRoutes(), a.dashboardRoutes()), []api.Route{
+	return append(slices.Concat(a.alertRoutes(), a.mongoRoutes(), a.discoveryRoutes(), a.peopleRoutes(), a.dashboardRoutes(), a.graphRoutes(), a.stateRoutes()), []api.Route{
 		view("/api/overview", (*API).getOverview, api.Doc{Summary: "The state of everything in one look.", Answer: Overview{}}),
 		view("/api/hosts", (*API).listHosts, api.Doc{
 			Summary: "Hosts by visible name.", Answer: HostList{},
@@ -176,7 +181,14 @@ func (a *API) Routes() []api.Route {
 		}),
 		view("/api/hosts/{id}", (*API).getHost, api.Doc{Summary: "One host, with macros and metadata.", Params: []api.Param{id}, Answer: Host{}}),
 		view("/api/items", (*API).listItems, api.Doc{
-			Summary: "Items with their last two values, by id.", Answer: ItemList{}, Params: []api.Param{host, paramSearch, paramLimit, paramCursor},
+			Summary: "Items with their last two values, by id.", Answer: ItemList{},
+			Params: []api.Param{
+				host, paramSearch,
+				{Name: "host_name", Type: "string", About: "Technical name of the only host to list."},
+				{Name: "group", Type: "string", About: "Name of the only host group to list."},
+				{Name: "key", Type: "string", About: "The whole key; * stands for anything."},
+				paramLimit, paramCursor,
+			},
 		}),
 		view("/api/items/{id}", (*API).getItem, api.Doc{Summary: "One item, with its preprocessing and storage.", Params: []api.Param{id}, Answer: Item{}}),
 		view("/api/values", (*API).listValues, api.Doc{
@@ -185,6 +197,8 @@ func (a *API) Routes() []api.Route {
 				{Name: "item", Type: "string", About: "Id of the item.", Required: true},
 				paramFrom, paramTo, paramLimit, paramCursor,
 				{Name: "order", Type: "string", About: "asc (oldest first, the default) or desc."},
+				{Name: "search", Type: "string", About: "A text that must occur in the value, in any case of letters."},
+				{Name: "level", Type: "string", About: "information, warning or error: values of a log that are at least so bad, by their severity or the words in them."},
 			},
 		}),
 		view("/api/chart", (*API).getChart, api.Doc{

@@ -39,6 +39,7 @@ type fakeServer struct {
 	items    map[model.ItemID]*model.Item
 	triggers []*model.Trigger
 	problems []model.Problem
+	graphs   []model.Graph
 	imported string
 
 	catalog *catalog.Catalog
@@ -159,8 +160,10 @@ func newFakeServer(t testing.TB) *fakeServer {
 		Seen: func(id model.HostID) int64 {
 			return map[model.HostID]int64{1: at - 2e9, 2: at - 600e9}[id]
 		},
-		Template: func(id model.TemplateID) string { return map[model.TemplateID]string{5: "Linux by agent"}[id] },
-		Version:  "0.1.0", StartedAt: testNow.Add(-time.Hour), Now: func() time.Time { return testNow },
+		Graphs:    func(context.Context, model.HostID) ([]model.Graph, error) { return f.graphs, nil },
+		ValueSeen: func(id model.HostID) (int64, bool) { return map[model.HostID]int64{3: at - 5e9}[id], true },
+		Template:  func(id model.TemplateID) string { return map[model.TemplateID]string{5: "Linux by agent"}[id] },
+		Version:   "0.1.0", StartedAt: testNow.Add(-time.Hour), Now: func() time.Time { return testNow },
 	})
 	routes := a.Routes()
 	routes = append(routes, api.SpecRoute("0.1.0", routes))
@@ -409,7 +412,7 @@ func TestSpec_coversEveryRoute(t *testing.T) {
 			}
 		}
 	}
-	if want := len((&API{}).Routes()) + 1; described != want {
+	if want := len((&API{options: Options{Graphs: func(context.Context, model.HostID) ([]model.Graph, error) { return nil, nil }}}).Routes()) + 1; described != want {
 		t.Errorf("%d routes are described, %d served", described, want)
 	}
 }

@@ -36,6 +36,8 @@ type Host struct {
 	Items     int      `json:"items"`
 	LastSeen  *int64   `json:"last_seen"`
 	State     string   `json:"state"`
+	// SeenBy says by what the host was last seen: agent, or values that others bring; empty for never.
+	SeenBy string `json:"seen_by"`
 	// DiscoveredBy is the id of the discovery rule that made the host; items and triggers have it too.
 	DiscoveredBy string  `json:"discovered_by,omitempty"`
 	Metadata     *string `json:"metadata,omitempty"`
@@ -105,6 +107,8 @@ type Value struct {
 	V string `json:"v"`
 	// Mapped is the text that the item's value map gives the value.
 	Mapped string `json:"mapped,omitempty"`
+	// Level says how bad a log line or a text is: debug, information, warning or error. Only lists of values have it.
+	Level string `json:"level,omitempty"`
 	// Encoding is "base64" for a text that is no UTF-8, which JSON cannot hold; binary values are always in base64.
 	Encoding string `json:"encoding,omitempty"`
 	// Log has what a log line carries besides its text.

@@ -77,6 +77,7 @@ function hostJSON({ silent, unknown, cores, disks, nets, mounts, ...host }) {
     items: data.items.filter((item) => item.host_id === host.id).length,
     last_seen: unknown ? null : silent ? started - 840_000 : Date.now() - 400,
     state: unknown ? 'unknown' : silent ? 'silent' : 'ok',
+    seen_by: unknown ? '' : 'agent',
   };
 }
 

@@ -47,6 +47,8 @@ export interface Host {
   items: number;
   last_seen: number | null;
   state: 'ok' | 'silent' | 'unknown';
+  /** By what the host was last seen: its agent, or values that others bring. */
+  seen_by: '' | 'agent' | 'values';
   metadata?: string;
   macros?: { macro: string; value: string }[];
 }

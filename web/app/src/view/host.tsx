@@ -67,7 +67,8 @@ export function HostView({ id, tab }: { id: string; tab: string }) {
   );
 }
 
-const STATE_WORDS = { ok: 'agent answers', silent: 'agent is silent', unknown: 'no agent seen' };
+const STATE_WORDS = { ok: 'agent answers', silent: 'agent is silent', unknown: 'nothing came yet' };
+const VALUE_WORDS = { ok: 'values arrive', silent: 'no new value', unknown: 'nothing came yet' };
 
 function HostTitle({ host, items }: { host: Host; items: Item[] }) {
   useSecond();
@@ -83,7 +84,7 @@ function HostTitle({ host, items }: { host: Host; items: Item[] }) {
       {host.name !== host.host && <span class="muted">{host.host}</span>}
       <span class={`agent-state ${host.state}`}>
         <i class="dot" />
-        {STATE_WORDS[host.state]}
+        {(host.seen_by === 'values' ? VALUE_WORDS : STATE_WORDS)[host.state]}
         {host.state === 'silent' && host.last_seen !== null && ` for ${formatAge(serverNow() - host.last_seen)}`}
       </span>
       {!host.enabled && <span class="muted">switched off</span>}

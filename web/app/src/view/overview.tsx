@@ -72,7 +72,7 @@ export function OverviewView() {
 function fleetText({ hosts }: Overview): string {
   const parts = [plural(hosts.total, 'host')];
   if (hosts.problem > 0) parts.push(`${hosts.problem} with problems`);
-  if (hosts.unknown > 0) parts.push(`${hosts.unknown} not seen`);
+  if (hosts.unknown > 0) parts.push(`${hosts.unknown} silent or not seen`);
   return parts.join(', ');
 }
 
@@ -146,7 +146,7 @@ function Squares({ hosts }: { hosts: Host[] }) {
 
 function hostText(host: Host): string {
   if (host.worst !== '') return `${host.name}: ${plural(host.problems, 'problem')}, worst is ${host.worst}`;
-  return `${host.name}: ${host.state === 'ok' ? 'ok' : host.state === 'silent' ? 'agent is silent' : 'not seen yet'}`;
+  return `${host.name}: ${host.state === 'ok' ? 'ok' : host.state === 'silent' ? (host.seen_by === 'values' ? 'no new value' : 'agent is silent') : 'nothing came yet'}`;
 }
 
 const HOUR = 3_600_000;
