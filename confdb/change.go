@@ -19,8 +19,9 @@ type change struct {
 	stmts map[string]*sql.Stmt
 
 	touched   map[model.HostID]bool
-	all       bool // a global macro changed: every host is touched
-	templates bool // the decoded template definitions are out of date
+	all       bool           // a global macro changed: every host is touched
+	deleted   []model.HostID // hosts that are gone when it commits
+	templates bool           // the decoded template definitions are out of date
 }
 
 // change runs f in a transaction. Nothing of it stays when f or the commit fails.
@@ -37,6 +38,11 @@ func (d *DB) change(ctx context.Context, what string, f func(*change) error) err
 	if err != nil {
 		return d.wrap(what, errors.Join(err, tx.Rollback()))
 	}
+	d.mu.Lock()
+	for _, id := range c.deleted {
+		delete(d.declared, id)
+	}
+	d.mu.Unlock()
 	if c.templates {
 		// Before the commit: this transaction holds the one connection, so nobody can read definitions in between.
 		d.mu.Lock()

@@ -33,18 +33,33 @@ type decoder struct {
 	// collected says which item types somebody collects; others are kept and remarked once per owner and type.
 	collected map[model.ItemType]bool
 	idle      map[string]int
+	// checkSteps is ImportOptions.CheckSteps.
+	checkSteps func([]model.Step, model.ValueType) (int, error)
 }
 
-func decodeExport(src []byte, report *Report, collected map[model.ItemType]bool) (*export, error) {
+// decodeExport returns the objects of a file and its tree.
+func decodeExport(src []byte, report *Report, o *ImportOptions) (*export, *node, error) {
 	root, err := parseTree(src)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	x, err := decodeTree(root, report, o)
+	return x, root, err
+}
+
+func decodeTree(root *node, report *Report, o *ImportOptions) (*export, error) {
+	collected := map[model.ItemType]bool{model.ActiveAgent: true, model.Trapper: true}
+	if o.Collected != nil {
+		clear(collected)
+		for _, t := range o.Collected {
+			collected[t] = true
+		}
 	}
 	top := root.field("zabbix_export")
 	if top == nil || top.kind != objectNode {
 		return nil, errors.New("no zabbix_export at the top; expected a Zabbix export in YAML or JSON")
 	}
-	d := &decoder{report: report, path: "export", collected: collected}
+	d := &decoder{report: report, path: "export", collected: collected, checkSteps: o.CheckSteps}
 	x := &export{version: d.text(top, "version", "")}
 	report.Version = x.version
 	if !knownVersion(x.version) {

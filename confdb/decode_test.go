@@ -21,7 +21,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"zabbix_export":{"version":"7.0","hosts":[{"host":"h","macros":[{"macro":"{$A}"}],"items":[{"key":1,"tags":{}}]}]}}`))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		r := &Report{}
-		x, err := decodeExport(src, r, map[model.ItemType]bool{model.Trapper: true})
+		x, _, err := decodeExport(src, r, &ImportOptions{Collected: []model.ItemType{model.Trapper}})
 		if (x == nil) == (err == nil) {
 			t.Fatalf("decodeExport gave %v and %v", x, err)
 		}

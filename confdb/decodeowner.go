@@ -126,6 +126,7 @@ func (d *decoder) item(list []itemDef, n *node, owner, kind string, triggers *[]
 		steps: d.steps(n), tags: d.tags(n), extra: keep(n, itemExtra...),
 	}
 	i.delay = d.text(n, "delay", defaultDelay(i.kind))
+	d.checkItem(n, &i.itemFields)
 	if err := CheckKey(key); err != nil {
 		d.fault(n, "%v; not taken", err)
 	}

@@ -52,6 +52,19 @@ func (d *DB) define(ctx context.Context, tx *sql.Tx) (*definitions, error) {
 	if have != nil {
 		return have, nil
 	}
+	f, err := d.readDefinitions(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	// There is one connection, so a change that makes this stale can only begin, and then clear it, after tx.
+	d.mu.Lock()
+	d.definitions = f
+	d.mu.Unlock()
+	return f, nil
+}
+
+// readDefinitions reads the definitions as tx sees them.
+func (d *DB) readDefinitions(ctx context.Context, tx *sql.Tx) (*definitions, error) {
 	f := &definitions{
 		secrets:   d.secrets,
 		templates: make(map[model.TemplateID]*template), byName: make(map[string]*template),
@@ -65,10 +78,6 @@ func (d *DB) define(ctx context.Context, tx *sql.Tx) (*definitions, error) {
 			return nil, err
 		}
 	}
-	// There is one connection, so a change that makes this stale can only begin, and then clear it, after tx.
-	d.mu.Lock()
-	d.definitions = f
-	d.mu.Unlock()
 	return f, nil
 }
 

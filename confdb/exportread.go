@@ -23,6 +23,14 @@ type ExportOptions struct {
 // values of secret macros are left out. The same objects give the same bytes, whatever their ids: imported elsewhere and exported again, an
 // export is the same. A name that does not exist is ErrNotFound.
 func (d *DB) Export(ctx context.Context, o ExportOptions) ([]byte, error) {
+	tree, err := d.exportTree(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return emitYAML(tree), nil
+}
+
+func (d *DB) exportTree(ctx context.Context, o ExportOptions) (*node, error) {
 	if o.Version != "6.0" && o.Version != "7.0" {
 		return nil, fmt.Errorf("export version %.20q: %w; expected 6.0 or 7.0", o.Version, ErrInvalid)
 	}
@@ -42,7 +50,7 @@ func (d *DB) Export(ctx context.Context, o ExportOptions) ([]byte, error) {
 	if err != nil {
 		return nil, d.wrap("export", err)
 	}
-	return emitYAML(encodeExport(x)), nil
+	return encodeExport(x), nil
 }
 
 // exportReader reads what an import decodes.

@@ -273,9 +273,7 @@ func (c *change) deleteHost(ctx context.Context, id model.HostID) error {
 	}
 	// touch raises the revision at commit; the row is gone, so only the deletion carries it.
 	c.touch(id)
-	c.db.mu.Lock()
-	delete(c.db.declared, id)
-	c.db.mu.Unlock()
+	c.deleted = append(c.deleted, id)
 	return c.exec(ctx, `INSERT INTO deleted_hosts (host_id, revision)
 		VALUES (?, (SELECT value + 1 FROM meta WHERE name = 'revision'))`, id)
 }

@@ -1,8 +1,8 @@
 package confdb
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -19,7 +19,35 @@ type ImportOptions struct {
 	// DeleteMissing removes the items, discovery rules and triggers that a host or template of the file has in the
 	// database but no more in the file.
 	DeleteMissing bool
+	// Exact makes hosts and templates as the file has them: besides DeleteMissing it ends memberships in groups, links to templates and
+	// value maps that the file does not name.
+	Exact bool
+	// Strict takes the file whole or not at all: when anything of it would not be taken the error is a *RefusedError and nothing is changed.
+	Strict bool
+	// Plan changes nothing: the report says what would be changed.
+	Plan bool
+	// Known, if not nil, says whether a host has an item that the configuration does not define: discovered and declared ones. With it
+	// triggers that name an item which does not exist are remarked.
+	Known func(host, key string) bool
+	// CheckSteps, if not nil, returns the first preprocessing step, from 0, that cannot work and why; steps with user macros are not asked for.
+	CheckSteps func(steps []model.Step, t model.ValueType) (int, error)
 }
+
+// RefusedError says that a file was not taken because a part of it cannot be; the report's remarks say which.
+type RefusedError struct{ Report *Report }
+
+// Error implements error.
+func (e *RefusedError) Error() string {
+	for _, r := range e.Report.Remarks {
+		if r.Refused {
+			return r.Path + ": " + r.Reason
+		}
+	}
+	return e.Report.File + " is not taken"
+}
+
+// errPlanned ends the transaction of a plan.
+var errPlanned = errors.New("planned only")
 
 // Import takes one Zabbix export (YAML or JSON, versions 5.4 to 7.4) in one transaction. name is what the report calls
 // the file. Objects are matched by uuid, else hosts and templates by their technical name, items and rules by key, and
@@ -29,32 +57,73 @@ type ImportOptions struct {
 // The error is for files that cannot be read as an export, and for failures of the database; then nothing was changed.
 // A mistake in one object leaves that object out and is a remark in the report.
 func (d *DB) Import(ctx context.Context, name string, src []byte, o ImportOptions) (*Report, error) {
-	r := &Report{File: name, Remarks: []Remark{}}
-	collected := map[model.ItemType]bool{model.ActiveAgent: true, model.Trapper: true}
-	if o.Collected != nil {
-		clear(collected)
-		for _, t := range o.Collected {
-			collected[t] = true
-		}
-	}
-	x, err := decodeExport(src, r, collected)
+	return d.importThen(ctx, name, src, o, nil)
+}
+
+// importThen imports, and before the transaction ends calls then, if not nil.
+func (d *DB) importThen(ctx context.Context, name string, src []byte, o ImportOptions, then func(*change) error) (*Report, error) {
+	r := &Report{File: name, Remarks: []Remark{}, Plan: o.Plan}
+	x, tree, err := decodeExport(src, r, &o)
 	if err != nil {
 		return nil, fmt.Errorf("import %s: %w", name, err)
+	}
+	if o.Exact {
+		o.DeleteMissing = true
 	}
 	err = d.change(ctx, "import "+name, func(c *change) error {
 		i := &importer{
 			change: c, report: r, options: o, groupUUIDs: make(map[string]string),
 			owners: make(map[ownerKey]int64), unchanged: make(map[ownerKey]bool), affected: make(map[model.TemplateID]bool), relink: make(map[model.HostID]bool),
 		}
-		return i.run(ctx, x)
+		if err := i.run(ctx, x); err != nil {
+			return err
+		}
+		if err := i.checkItems(ctx, x); err != nil {
+			return err
+		}
+		if then != nil {
+			if err := then(c); err != nil {
+				return err
+			}
+		}
+		if o.Plan || o.Strict && r.lost() {
+			return errPlanned
+		}
+		return nil
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errPlanned) {
 		return nil, err
 	}
-	d.imports.Inc()
-	slices.SortStableFunc(r.Remarks, func(a, b Remark) int { return cmp.Compare(a.Line, b.Line) })
-	r.sort()
+	r.finish(tree)
+	if o.Strict && r.lost() {
+		return nil, &RefusedError{r}
+	}
+	if !o.Plan {
+		d.imports.Inc()
+	}
 	return r, nil
+}
+
+// Draft is Import with Plan, and returns how a host would be configured then; nil when there would be no such host.
+func (d *DB) Draft(ctx context.Context, src []byte, o ImportOptions, host string) (*Report, *model.HostConfig, error) {
+	o.Plan = true
+	var drafted *model.HostConfig
+	r, err := d.importThen(ctx, "draft", src, o, func(c *change) error {
+		id, err := c.id(ctx, "SELECT id FROM hosts WHERE host = ?", host)
+		if err != nil || id == 0 {
+			return err
+		}
+		defs, err := d.readDefinitions(ctx, c.tx)
+		if err != nil {
+			return err
+		}
+		list, err := readHosts(ctx, c.tx, defs, []model.HostID{model.HostID(id)})
+		if err == nil && len(list) == 1 {
+			drafted = list[0]
+		}
+		return err
+	})
+	return r, drafted, err
 }
 
 // ImportBuiltin imports all YAML files of a folder of templates that ship with the program. They own what they define:
@@ -104,6 +173,8 @@ type importer struct {
 	affected map[model.TemplateID]bool
 	relink   map[model.HostID]bool
 	depends  []pendingDependency
+	// owning is the technical name of the host or template whose contents are written.
+	owning string
 }
 
 type pendingDependency struct {
@@ -112,8 +183,10 @@ type pendingDependency struct {
 	unchanged *bool
 	kind      string
 	owner     owner
-	on        dependDef
-	path      string
+	// technical is the owner's name, name the trigger's.
+	technical, name string
+	on              dependDef
+	path            string
 }
 
 // owner is a row that has items and triggers.
@@ -213,6 +286,7 @@ func (i *importer) groups(ctx context.Context, x *export) error {
 			what = created
 		}
 		i.report.count(kindGroup, what)
+		i.report.object(kindGroup, "", g.name, what)
 	}
 	return nil
 }

@@ -32,10 +32,11 @@ func (i *importer) bodies(ctx context.Context, w owner, rule int64, list []bodyD
 			i.mark(w)
 		}
 		i.report.count(bodyKind(list[n].kind, rule != 0), what)
+		i.report.object(bodyKind(list[n].kind, rule != 0), i.owning, list[n].name, what)
 	}
 	for _, r := range have.rows {
 		if i.options.DeleteMissing && !r.taken {
-			if err := i.delete(ctx, w, table, r.id, bodyKind(r.fields.kind, rule != 0)); err != nil {
+			if err := i.delete(ctx, w, table, r.id, bodyKind(r.fields.kind, rule != 0), r.fields.name); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"tidemark/model"
@@ -13,6 +15,7 @@ import (
 func (i *importer) contents(ctx context.Context, o *ownerDef) error {
 	w := owner{o.kind, i.owners[ownerKey{o.kind, o.technical}]}
 	path := o.kind.String() + " " + o.technical
+	i.owning = o.technical
 	if err := i.valueMaps(ctx, w, o.valueMaps); err != nil {
 		return err
 	}
@@ -62,6 +65,17 @@ func (i *importer) valueMaps(ctx context.Context, w owner, list []valueMapDef) e
 			i.mark(w)
 		}
 		i.report.count(kindValueMap, what)
+		i.report.object(kindValueMap, i.owning, v.name, what)
+	}
+	if !i.options.Exact {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(ids)) {
+		if !slices.ContainsFunc(list, func(v valueMapDef) bool { return v.name == name }) {
+			if err := i.delete(ctx, w, "value_maps", ids[name], kindValueMap, name); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -159,7 +173,7 @@ func (i *importer) items(ctx context.Context, w owner, rule int64, list []itemDe
 		def := &list[n]
 		if r := have.displaced(found[n], def.key); r != nil {
 			r.taken = true
-			if err := i.delete(ctx, w, "items", r.id, kind); err != nil {
+			if err := i.delete(ctx, w, "items", r.id, kind, r.fields.key); err != nil {
 				return err
 			}
 		}
@@ -172,12 +186,13 @@ func (i *importer) items(ctx context.Context, w owner, rule int64, list []itemDe
 		}
 		if kind := def.reportedAs(kind); kind != "" {
 			i.report.count(kind, what)
+			i.report.object(kind, i.owning, def.key, what)
 		}
 	}
 	for _, r := range have.rows {
 		// A scenario is replaced whole, as the field of its owner is.
 		if (i.options.DeleteMissing || r.fields.ofScenario()) && !r.taken && !r.inherited {
-			if err := i.delete(ctx, w, "items", r.id, r.fields.reportedAs(kind)); err != nil {
+			if err := i.delete(ctx, w, "items", r.id, r.fields.reportedAs(kind), r.fields.key); err != nil {
 				return err
 			}
 		}
@@ -265,10 +280,11 @@ func nullable(id int64) any {
 }
 
 // delete removes a row of the owner; what depends on it goes by foreign key.
-func (i *importer) delete(ctx context.Context, w owner, table string, id int64, kind string) error {
+func (i *importer) delete(ctx context.Context, w owner, table string, id int64, kind, name string) error {
 	i.mark(w)
 	if kind != "" {
 		i.report.count(kind, deleted)
+		i.report.object(kind, i.owning, name, deleted)
 	}
 	return i.exec(ctx, "DELETE FROM "+table+" WHERE id = ?", id)
 }
@@ -286,7 +302,7 @@ func (i *importer) rules(ctx context.Context, w owner, list []ruleDef, path stri
 	if err != nil {
 		return err
 	}
-	if len(list) > 0 {
+	if len(list)+len(have.rows) > 0 {
 		i.templates = true // the decoded definitions hold prototypes, also those of hosts
 	}
 	list = i.distinctRules(list, path)
@@ -295,7 +311,7 @@ func (i *importer) rules(ctx context.Context, w owner, list []ruleDef, path stri
 		def := &list[n]
 		if r := have.displaced(found[n], def.key); r != nil {
 			r.taken = true
-			if err := i.delete(ctx, w, "discovery_rules", r.id, kindRule); err != nil {
+			if err := i.delete(ctx, w, "discovery_rules", r.id, kindRule, r.fields.key); err != nil {
 				return err
 			}
 		}
@@ -307,6 +323,7 @@ func (i *importer) rules(ctx context.Context, w owner, list []ruleDef, path stri
 			i.mark(w)
 		}
 		i.report.count(kindRule, what)
+		i.report.object(kindRule, i.owning, def.key, what)
 		at := path + ", discovery rule " + def.key
 		if err := i.items(ctx, w, id, def.items, at); err != nil {
 			return err
@@ -323,7 +340,7 @@ func (i *importer) rules(ctx context.Context, w owner, list []ruleDef, path stri
 	}
 	for _, r := range have.rows {
 		if i.options.DeleteMissing && !r.taken {
-			if err := i.delete(ctx, w, "discovery_rules", r.id, kindRule); err != nil {
+			if err := i.delete(ctx, w, "discovery_rules", r.id, kindRule, r.fields.key); err != nil {
 				return err
 			}
 		}

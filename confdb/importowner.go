@@ -56,6 +56,7 @@ func (i *importer) owner(ctx context.Context, o *ownerDef) error {
 		i.relink[model.HostID(id)] = true
 	}
 	i.report.count(o.kind.String()+"s", what)
+	i.report.object(o.kind.String()+"s", "", o.technical, what)
 	return nil
 }
 
@@ -145,13 +146,41 @@ func (i *importer) ownerGroups(ctx context.Context, o owner, names []string) (bo
 			return false, err
 		}
 	}
-	return added, nil
+	if !i.options.Exact {
+		return added, nil
+	}
+	left, err := i.leave(ctx, "SELECT m.group_id, g.name FROM "+table+" m JOIN object_groups g ON g.id = m.group_id WHERE m."+column+" = ?", o.id, names,
+		"DELETE FROM "+table+" WHERE "+column+" = ? AND group_id = ?")
+	return added || left, err
+}
+
+// leave ends memberships or links that a file does not name: list gives their ids and names for an owner, end takes the owner and an id.
+func (i *importer) leave(ctx context.Context, list string, owner int64, names []string, end string) (bool, error) {
+	var gone []int64
+	err := i.query(ctx, func(r *sql.Rows) error {
+		var id int64
+		var name string
+		err := r.Scan(&id, &name)
+		if !slices.Contains(names, name) {
+			gone = append(gone, id)
+		}
+		return err
+	}, list, owner)
+	for _, id := range gone {
+		if err == nil {
+			err = i.exec(ctx, end, owner, id)
+		}
+	}
+	return len(gone) > 0, err
 }
 
 // links links hosts and templates to the templates they name.
 func (i *importer) links(ctx context.Context, x *export) error {
 	for _, o := range slices.Concat(x.templates, x.hosts) {
 		id := i.owners[ownerKey{o.kind, o.technical}]
+		if err := i.unlinkOthers(ctx, o, id); err != nil {
+			return err
+		}
 		for _, name := range o.templates {
 			template, err := i.id(ctx, "SELECT id FROM templates WHERE template = ?", name)
 			if err != nil {
@@ -171,10 +200,42 @@ func (i *importer) links(ctx context.Context, x *export) error {
 			case linked == loop:
 				i.report.remark(path, o.line, "linking template %s would make a loop; not linked", name)
 			case linked == linkedNow && i.unchanged[key]:
-				i.unchanged[key] = false
-				i.report.promote(o.kind.String() + "s")
+				i.relinked(o)
 			}
 		}
+	}
+	return nil
+}
+
+// relinked counts an owner as updated of which only the links changed.
+func (i *importer) relinked(o *ownerDef) {
+	key := ownerKey{o.kind, o.technical}
+	if !i.unchanged[key] {
+		return
+	}
+	i.unchanged[key] = false
+	i.report.promote(o.kind.String() + "s")
+	i.report.object(o.kind.String()+"s", "", o.technical, updated)
+}
+
+// unlinkOthers ends the links to templates that an exact file does not name.
+func (i *importer) unlinkOthers(ctx context.Context, o *ownerDef, id int64) error {
+	if !i.options.Exact {
+		return nil
+	}
+	table, column, template := "host_templates", "host_id", "template_id"
+	if o.kind == templateOwner {
+		table, column, template = "template_links", "template_id", "parent_id"
+	}
+	left, err := i.leave(ctx, "SELECT l."+template+", t.template FROM "+table+" l JOIN templates t ON t.id = l."+template+" WHERE l."+column+" = ?", id, o.templates,
+		"DELETE FROM "+table+" WHERE "+column+" = ? AND "+template+" = ?")
+	if err != nil || !left {
+		return err
+	}
+	i.relinked(o)
+	i.mark(owner{o.kind, id})
+	if o.kind == hostOwner {
+		i.relink[model.HostID(id)] = true
 	}
 	return nil
 }

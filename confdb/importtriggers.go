@@ -46,10 +46,11 @@ func (i *importer) triggers(ctx context.Context, w owner, rule int64, list []tri
 			i.mark(w)
 		}
 		i.report.count(kind, what)
+		i.report.object(kind, i.owning, def.name, what)
 	}
 	for _, r := range have.rows {
 		if i.options.DeleteMissing && !r.taken {
-			if err := i.delete(ctx, w, "triggers", r.id, kind); err != nil {
+			if err := i.delete(ctx, w, "triggers", r.id, kind, r.fields.name); err != nil {
 				return err
 			}
 		}
@@ -156,7 +157,7 @@ func (i *importer) trigger(ctx context.Context, w owner, rule int64, def *trigge
 	same := what == unchanged
 	for _, on := range def.depends {
 		i.depends = append(i.depends, pendingDependency{
-			trigger: id, unchanged: &same, kind: kind, owner: w, on: on, path: path + ", " + strings.TrimSuffix(kind, "s") + " " + def.name,
+			trigger: id, unchanged: &same, kind: kind, owner: w, technical: i.owning, name: def.name, on: on, path: path + ", " + strings.TrimSuffix(kind, "s") + " " + def.name,
 		})
 	}
 	return what, err
@@ -214,6 +215,7 @@ func (i *importer) dependencies(ctx context.Context) error {
 		if *p.unchanged {
 			*p.unchanged = false
 			i.report.promote(p.kind)
+			i.report.object(p.kind, p.technical, p.name, updated)
 		}
 		if err := i.exec(ctx, "INSERT INTO trigger_dependencies (trigger_id, depends_on) VALUES (?, ?)", p.trigger, on); err != nil {
 			return err
@@ -261,7 +263,7 @@ func (i *importer) loose(ctx context.Context, list []triggerDef) error {
 		groups[w] = append(groups[w], t)
 	}
 	// Their owners are not in the file, so what is missing there says nothing.
-	i.options.DeleteMissing = false
+	i.options.DeleteMissing, i.owning = false, ""
 	for _, w := range owners {
 		if err := i.triggers(ctx, w, 0, groups[w], "export"); err != nil {
 			return err

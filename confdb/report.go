@@ -1,7 +1,10 @@
 package confdb
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,7 +23,26 @@ type Report struct {
 	Remarks []Remark `json:"remarks"`
 	// MoreRemarks counts the remarks beyond the first 1,000.
 	MoreRemarks int `json:"more_remarks,omitempty"`
+	// Plan says that nothing was changed: the counts are what would become of the objects.
+	Plan bool `json:"plan,omitempty"`
+	// Objects are those that were created, updated or deleted, the first 1,000.
+	Objects []Object `json:"objects,omitempty"`
+	// more says that a remark beyond the first 1,000 was about something that is not taken.
+	more bool
 }
+
+// Object is one that an import changes.
+type Object struct {
+	// What is created, updated or deleted.
+	What string `json:"what"`
+	Kind string `json:"kind"`
+	// Owner is the host or template, empty for groups; Name the item's or rule's key, or the name.
+	Owner string `json:"owner,omitempty"`
+	Name  string `json:"name"`
+}
+
+// maxObjects bounds the objects of a report.
+const maxObjects = 1000
 
 // Count tells what became of the objects of one kind.
 type Count struct {
@@ -41,6 +63,10 @@ type Remark struct {
 	Line int `json:"line"`
 	// Reason says what was found and what becomes of it.
 	Reason string `json:"reason"`
+	// At is the place as a path behind zabbix_export: hosts[0].items[3].delay.
+	At string `json:"at,omitempty"`
+	// Refused says that something is not taken; else it is, and the remark is a warning.
+	Refused bool `json:"refused,omitempty"`
 }
 
 // The kinds of objects in reports, in their order.
@@ -113,11 +139,69 @@ func (r *Report) promote(kind string) {
 }
 
 func (r *Report) remark(path string, line int, format string, args ...any) {
+	// By their form remarks say what becomes of the object: it is not taken or linked, or kept.
+	refused := strings.HasSuffix(format, "not taken") || strings.HasSuffix(format, "not linked")
 	if len(r.Remarks) >= maxRemarks {
 		r.MoreRemarks++
+		r.more = r.more || refused
 		return
 	}
-	r.Remarks = append(r.Remarks, Remark{Path: path, Line: line, Reason: fmt.Sprintf(format, args...)})
+	r.Remarks = append(r.Remarks, Remark{Path: path, Line: line, Reason: fmt.Sprintf(format, args...), Refused: refused})
+}
+
+// lost reports whether anything of the file is not taken.
+func (r *Report) lost() bool {
+	return r.more || slices.ContainsFunc(r.Remarks, func(m Remark) bool { return m.Refused }) ||
+		slices.ContainsFunc(r.Counts, func(c Count) bool { return c.Refused > 0 })
+}
+
+// object notes an object that is not as it was.
+func (r *Report) object(kind, owner, name string, o outcome) {
+	if o == unchanged || o == refused || len(r.Objects) == maxObjects {
+		return
+	}
+	what := [...]string{created: "created", updated: "updated", deleted: "deleted"}[o]
+	if n := len(r.Objects); n > 0 && r.Objects[n-1] == (Object{what, kind, owner, name}) {
+		return
+	}
+	r.Objects = append(r.Objects, Object{What: what, Kind: kind, Owner: owner, Name: name})
+}
+
+// finish sorts the report and gives the remarks their places in the file.
+func (r *Report) finish(tree *node) {
+	slices.SortStableFunc(r.Remarks, func(a, b Remark) int { return cmp.Compare(a.Line, b.Line) })
+	r.sort()
+	if len(r.Remarks) == 0 {
+		return
+	}
+	wanted := make(map[int]string, len(r.Remarks))
+	for _, m := range r.Remarks {
+		wanted[m.Line] = ""
+	}
+	tree.field("zabbix_export").places("", wanted)
+	for i := range r.Remarks {
+		r.Remarks[i].At = wanted[r.Remarks[i].Line]
+	}
+}
+
+// places finds the outermost value of each wanted line, and its path.
+func (n *node) places(path string, wanted map[int]string) {
+	if n == nil {
+		return
+	}
+	if at, ok := wanted[n.line]; ok && at == "" {
+		wanted[n.line] = path
+	}
+	for i, kid := range n.kids {
+		switch {
+		case n.kind == listNode:
+			kid.places(path+"["+strconv.Itoa(i)+"]", wanted)
+		case path == "":
+			kid.places(n.keys[i], wanted)
+		default:
+			kid.places(path+"."+n.keys[i], wanted)
+		}
+	}
 }
 
 // sort puts the counts into their fixed order.
@@ -147,6 +231,12 @@ func (r *Report) Changed() bool {
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: Zabbix export %s\n", r.File, r.Version)
+	if r.Plan {
+		b.WriteString("  this is the plan; nothing was changed\n")
+		for _, o := range r.Objects {
+			fmt.Fprintf(&b, "  %s: %s: %s\n", o.What, strings.TrimSuffix(o.Kind, "s"), strings.TrimPrefix(o.Owner+", "+o.Name, ", "))
+		}
+	}
 	for _, c := range r.Counts {
 		fmt.Fprintf(&b, "  %s: %d created, %d updated, %d unchanged", c.Kind, c.Created, c.Updated, c.Unchanged)
 		if c.Deleted > 0 {

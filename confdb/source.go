@@ -100,6 +100,11 @@ func (d *DB) readHosts(ctx context.Context, ids []model.HostID) ([]*model.HostCo
 	if err != nil {
 		return nil, err
 	}
+	return readHosts(ctx, tx, defs, ids)
+}
+
+// readHosts reads hosts as tx sees them.
+func readHosts(ctx context.Context, tx *sql.Tx, defs *definitions, ids []model.HostID) ([]*model.HostConfig, error) {
 	r := &hostReader{
 		tx: tx, defs: defs, hosts: make(map[model.HostID]*model.HostConfig), shared: make(map[string]string),
 		tags: make(map[string][]model.Tag), steps: make(map[string][]model.Step),

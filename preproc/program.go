@@ -107,7 +107,9 @@ type step struct {
 
 // check is a step "check for not supported value".
 type check struct {
-	source  model.Step
+	source model.Step
+	// number is the step's place in the item, from 1.
+	number  int
 	matches failureMatch
 }
 
@@ -138,7 +140,7 @@ func compile(item *model.Item, scripts Scripts) *program {
 		var err error
 		switch s.Type {
 		case model.StepCheckUnsupported:
-			c := check{source: s}
+			c := check{source: s, number: i + 1}
 			if c.matches, err = compileFailureMatch(s); c.matches.regex == nil {
 				any = append(any, c)
 			} else {
@@ -181,6 +183,8 @@ type itemState struct {
 	// mu is held while a value passes the steps.
 	mu     sync.Mutex
 	memory []memory
+	// trace, if not nil, is told what each step made of a value; failed says that an on-fail action came after the error.
+	trace func(number int, out value, err error, failed error)
 }
 
 func newItemState(item *model.Item, scripts Scripts) *itemState {
@@ -212,17 +216,25 @@ func (s *itemState) run(in value, failure error, at int64) (value, error) {
 		if ok {
 			source := c.source
 			source.FailValue = pcre.Expand(source.FailValue, groups)
+			was := failure
 			in, failure = handleFailure(source, failure)
+			if s.trace != nil {
+				s.trace(c.number, in, failure, was)
+			}
 		}
 	}
 	for k := 0; failure == nil && k < len(s.program.steps); k++ {
 		st := &s.program.steps[k]
 		out, err := st.run(&s.memory[k], in, at)
+		failed := err
 		if err != nil && !errors.Is(err, errDiscard) {
 			if _, verbatim := err.(errVerbatim); !verbatim {
 				err = fmt.Errorf("preprocessing step %d (%s) failed for value %q: %w", st.number, stepName(st.source.Type), shorten(in.bytes()), err)
 			}
 			out, err = handleFailure(st.source, err)
+		}
+		if s.trace != nil {
+			s.trace(st.number, out, err, failed)
 		}
 		in, failure = out, err
 	}
