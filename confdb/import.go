@@ -24,13 +24,44 @@ type ImportOptions struct {
 	Exact bool
 	// Strict takes the file whole or not at all: when anything of it would not be taken the error is a *RefusedError and nothing is changed.
 	Strict bool
+	// Only, if it has a kind, is the one host or template that the file may hold; with a name that one must exist. Else the error is ErrFile.
+	Only OwnerName
+	// Create refuses hosts and templates that exist.
+	Create bool
 	// Plan changes nothing: the report says what would be changed.
 	Plan bool
 	// Known, if not nil, says whether a host has an item that the configuration does not define: discovered and declared ones. With it
 	// triggers that name an item which does not exist are remarked.
 	Known func(host, key string) bool
+	// drafted is the host of Draft.
+	drafted string
 	// CheckSteps, if not nil, returns the first preprocessing step, from 0, that cannot work and why; steps with user macros are not asked for.
 	CheckSteps func(steps []model.Step, t model.ValueType) (int, error)
+}
+
+// OwnerName names a host or a template.
+type OwnerName struct {
+	// Kind is host or template; empty for none.
+	Kind, Name string
+}
+
+// ErrFile says that a file is not what was asked for.
+var ErrFile = errors.New("not the file that is expected here")
+
+// only checks that a file holds nothing but the one owner.
+func (x *export) only(want OwnerName) error {
+	list := slices.Concat(x.hosts, x.templates)
+	switch {
+	case want.Kind == "":
+		return nil
+	case len(list) != 1 || list[0].kind.String() != want.Kind:
+		return fmt.Errorf("%w: expected one %s, found %d hosts and %d templates", ErrFile, want.Kind, len(x.hosts), len(x.templates))
+	case want.Name != "" && list[0].technical != want.Name:
+		return fmt.Errorf("%w: it is of %s %s, expected %s; the technical name cannot be changed, the visible name can", ErrFile, want.Kind, list[0].technical, want.Name)
+	case len(x.triggers)+len(x.graphs) > 0:
+		return fmt.Errorf("%w: it has triggers or graphs of other hosts", ErrFile)
+	}
+	return nil
 }
 
 // RefusedError says that a file was not taken because a part of it cannot be; the report's remarks say which.
@@ -70,6 +101,15 @@ func (d *DB) importThen(ctx context.Context, name string, src []byte, o ImportOp
 	if o.Exact {
 		o.DeleteMissing = true
 	}
+	// An owner with a mistake was left out; the report says more than that it is missing.
+	if !o.Strict || !r.lost() {
+		if err := x.only(o.Only); err != nil {
+			return nil, err
+		}
+	}
+	if list := slices.Concat(x.hosts, x.templates); len(list) == 1 {
+		r.Owner = list[0].technical
+	}
 	err = d.change(ctx, "import "+name, func(c *change) error {
 		i := &importer{
 			change: c, report: r, options: o, groupUUIDs: make(map[string]string),
@@ -106,7 +146,7 @@ func (d *DB) importThen(ctx context.Context, name string, src []byte, o ImportOp
 
 // Draft is Import with Plan, and returns how a host would be configured then; nil when there would be no such host.
 func (d *DB) Draft(ctx context.Context, src []byte, o ImportOptions, host string) (*Report, *model.HostConfig, error) {
-	o.Plan = true
+	o.Plan, o.drafted = true, host
 	var drafted *model.HostConfig
 	r, err := d.importThen(ctx, "draft", src, o, func(c *change) error {
 		id, err := c.id(ctx, "SELECT id FROM hosts WHERE host = ?", host)
@@ -253,7 +293,18 @@ func (i *importer) run(ctx context.Context, x *export) error {
 		i.relink[h] = true
 	}
 	i.templates = i.templates || len(i.affected) > 0
-	return i.inherit(ctx, slices.Sorted(maps.Keys(i.relink)))
+	relink := slices.Sorted(maps.Keys(i.relink))
+	if i.options.Plan {
+		// A template may be linked to thousands of hosts, and what they inherit is not looked at.
+		drafted, err := i.id(ctx, "SELECT id FROM hosts WHERE host = ?", i.options.drafted)
+		if err != nil {
+			return err
+		}
+		relink = slices.DeleteFunc(relink, func(h model.HostID) bool {
+			return h != model.HostID(drafted) && !slices.ContainsFunc(x.hosts, func(o *ownerDef) bool { return i.owners[ownerKey{hostOwner, o.technical}] == int64(h) })
+		})
+	}
+	return i.inherit(ctx, relink)
 }
 
 // mark notes that something of an owner changed.

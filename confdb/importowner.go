@@ -14,6 +14,9 @@ func (i *importer) owner(ctx context.Context, o *ownerDef) error {
 	if err != nil {
 		return err
 	}
+	if id != 0 && i.options.Create {
+		i.report.remark(o.kind.String()+" "+o.technical, o.line, "%s: a %s with this name exists already; choose another name; not taken", o.kind, o.kind)
+	}
 	if id != 0 {
 		o.macros = keepSecrets(o.macros, old.macros)
 	}

@@ -25,6 +25,8 @@ type Report struct {
 	MoreRemarks int `json:"more_remarks,omitempty"`
 	// Plan says that nothing was changed: the counts are what would become of the objects.
 	Plan bool `json:"plan,omitempty"`
+	// Owner is the technical name of the host or template, when the file holds one.
+	Owner string `json:"owner,omitempty"`
 	// Objects are those that were created, updated or deleted, the first 1,000.
 	Objects []Object `json:"objects,omitempty"`
 	// more says that a remark beyond the first 1,000 was about something that is not taken.

@@ -57,6 +57,7 @@ func (s *Server) routes() []api.Route {
 	routes = append(routes, s.proxyRoutes()...)
 	routes = append(routes, s.storageRoutes()...)
 	routes = append(routes, s.seriesRoutes()...)
+	routes = append(routes, s.configurator.routes()...)
 	return append(routes, api.SpecRoute(s.o.Version, routes))
 }
 

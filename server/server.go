@@ -147,6 +147,8 @@ type Server struct {
 	hub      *query.Hub
 	rates    *rates
 
+	configurator *configurator
+
 	// snapshots is nil when values are in PostgreSQL.
 	snapshots    *snapshots
 	recompressor *recompressor
@@ -383,6 +385,7 @@ func (s *Server) openQueries(context.Context, vfs.FS) error {
 	s.latest = query.NewLatest(s.querier)
 	s.hub = query.NewHub(s.metrics)
 	s.rates = &rates{}
+	s.configurator = s.newConfigurator()
 	return nil
 }
 
