@@ -58,10 +58,22 @@ func (x *export) only(want OwnerName) error {
 		return fmt.Errorf("%w: expected one %s, found %d hosts and %d templates", ErrFile, want.Kind, len(x.hosts), len(x.templates))
 	case want.Name != "" && list[0].technical != want.Name:
 		return fmt.Errorf("%w: it is of %s %s, expected %s; the technical name cannot be changed, the visible name can", ErrFile, want.Kind, list[0].technical, want.Name)
-	case len(x.triggers)+len(x.graphs) > 0:
-		return fmt.Errorf("%w: it has triggers or graphs of other hosts", ErrFile)
 	}
 	return nil
+}
+
+// foreign remarks the triggers and graphs that belong to another host than the only one.
+func (x *export) foreign(r *Report, want OwnerName) {
+	if want.Kind == "" {
+		return
+	}
+	for _, t := range x.triggers {
+		r.remark("trigger "+t.name, t.line, "expression: the first item in it is not of this %s, to which the trigger would not belong; not taken", want.Kind)
+	}
+	for _, g := range x.graphs {
+		r.remark("graph "+g.name, g.line, "its first item is not of this %s; not taken", want.Kind)
+	}
+	x.triggers, x.graphs = nil, nil
 }
 
 // RefusedError says that a file was not taken because a part of it cannot be; the report's remarks say which.
@@ -101,8 +113,9 @@ func (d *DB) importThen(ctx context.Context, name string, src []byte, o ImportOp
 	if o.Exact {
 		o.DeleteMissing = true
 	}
+	x.foreign(r, o.Only)
 	// An owner with a mistake was left out; the report says more than that it is missing.
-	if !o.Strict || !r.lost() {
+	if !r.lost() {
 		if err := x.only(o.Only); err != nil {
 			return nil, err
 		}

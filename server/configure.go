@@ -108,6 +108,8 @@ func (c *configurator) routes() []api.Route {
 				Summary: "What an import or a change of a document would do, and its mistakes by field; changes nothing.", BodyTypes: types, Answer: applied{},
 				Params: []api.Param{
 					{Name: "exact", Type: "boolean", About: "true as for a document of one host or template: what it does not name would be deleted."},
+					{Name: "kind", Type: "string", About: "host or template, when the document shall be of one."},
+					{Name: "name", Type: "string", About: "The technical name that it shall have."},
 					{Name: "create", Type: "boolean", About: "true to remark that the host or template exists."},
 				},
 			},
@@ -281,7 +283,11 @@ func (c *configurator) plan(r *http.Request) (any, error) {
 		return nil, err
 	}
 	o := c.options()
-	o.Plan, o.Exact, o.Create = true, r.URL.Query().Get("exact") == "true", r.URL.Query().Get("create") == "true"
+	q := r.URL.Query()
+	o.Plan, o.Exact, o.Create = true, q.Get("exact") == "true", q.Get("create") == "true"
+	if o.Only = (confdb.OwnerName{Kind: q.Get("kind"), Name: q.Get("name")}); o.Only.Kind != "" && o.Only.Kind != "host" && o.Only.Kind != "template" {
+		return nil, api.BadRequest(fmt.Sprintf("kind is %.40q, expected host or template", o.Only.Kind))
+	}
 	report, err := c.server.db.Import(r.Context(), "plan", text, o)
 	if err != nil {
 		return nil, err
