@@ -9,30 +9,12 @@ import (
 	"net/netip"
 	"syscall"
 	"time"
+
+	"tidemark/internal/guard"
 )
 
 // ErrAddress says that a webhook would have reached an address that is not allowed.
 var ErrAddress = errors.New("address is not allowed")
-
-// refused are the networks that no webhook reaches unless it is allowed to: the machine itself, private and shared networks, link-local
-// addresses with the metadata services of clouds, and what else IANA lists as not global (special-purpose address registries).
-var refused = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"),
-	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("172.16.0.0/12"),
-	netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"),
-	netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
-	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("224.0.0.0/4"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/128"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("::/96"),
-	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"),
-	netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("fc00::/7"), netip.MustParsePrefix("fe80::/10"),
-	netip.MustParsePrefix("fec0::/10"), netip.MustParsePrefix("ff00::/8"),
-}
-
-// The IPv6 networks that carry an IPv4 address, which is judged instead.
-var (
-	nat64  = netip.MustParsePrefix("64:ff9b::/96")
-	sixTo4 = netip.MustParsePrefix("2002::/16")
-)
 
 // CheckAddress reports whether a webhook may connect to an address. allowed are networks that are permitted although they are not public.
 func CheckAddress(addr netip.Addr, allowed []netip.Prefix) error {
@@ -43,17 +25,8 @@ func CheckAddress(addr netip.Addr, allowed []netip.Prefix) error {
 			return nil
 		}
 	}
-	judged := addr
-	switch bytes := addr.As16(); {
-	case nat64.Contains(addr):
-		judged = netip.AddrFrom4([4]byte(bytes[12:16]))
-	case sixTo4.Contains(addr):
-		judged = netip.AddrFrom4([4]byte(bytes[2:6]))
-	}
-	for _, p := range refused {
-		if p.Contains(judged) {
-			return fmt.Errorf("%s is in %s, which is not public: %w; to permit it, add it to the media type's allow", addr, p, ErrAddress)
-		}
+	if p, private := guard.Private(addr); private {
+		return fmt.Errorf("%s is in %s, which is not public: %w; to permit it, add it to the media type's allow", addr, p, ErrAddress)
 	}
 	return nil
 }

@@ -6,65 +6,83 @@ import (
 	"io"
 )
 
-// A request is: timeout in milliseconds, length of the source, length of the value, each uint32 little-endian, then both. An answer
-// is: one byte, length uint32, text. The bytes are those of the constants below.
+// A request is: timeout in milliseconds, lengths of the options (JSON, empty for none), the source and the value, each uint32
+// little-endian, then the three. An answer is: one byte, lengths of the text and of the log, both uint32, then both. The bytes are those of
+// the constants below.
 const (
 	answerValue   = 0
 	answerNothing = 1
 	answerError   = 2
 )
 
-// maxFrameBytes bounds one part of a frame.
-const maxFrameBytes = 64 << 20
+const (
+	// maxFrameBytes bounds one part of a frame, maxOptionBytes its options.
+	maxFrameBytes  = 64 << 20
+	maxOptionBytes = 1 << 20
+	// maxLogBytes bounds what is kept of a script's log.
+	maxLogBytes = 16 << 10
+)
 
 type request struct {
-	timeoutMillis uint32
-	source, value []byte
+	timeoutMillis          uint32
+	options, source, value []byte
 }
 
 func writeRequest(w io.Writer, r request) error {
-	head := make([]byte, 12, 12+len(r.source)+len(r.value))
-	binary.LittleEndian.PutUint32(head, r.timeoutMillis)
-	binary.LittleEndian.PutUint32(head[4:], uint32(len(r.source)))
-	binary.LittleEndian.PutUint32(head[8:], uint32(len(r.value)))
-	_, err := w.Write(append(append(head, r.source...), r.value...))
+	out := make([]byte, 16, 16+len(r.options)+len(r.source)+len(r.value))
+	binary.LittleEndian.PutUint32(out, r.timeoutMillis)
+	for i, part := range [][]byte{r.options, r.source, r.value} {
+		binary.LittleEndian.PutUint32(out[4+4*i:], uint32(len(part)))
+		out = append(out, part...)
+	}
+	_, err := w.Write(out)
 	return err
 }
 
 func readRequest(r io.Reader) (request, error) {
-	var head [12]byte
+	var head [16]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return request{}, err
 	}
-	source, value := binary.LittleEndian.Uint32(head[4:]), binary.LittleEndian.Uint32(head[8:])
-	if source > maxFrameBytes || value > maxFrameBytes {
-		return request{}, fmt.Errorf("a request of %d and %d bytes, at most %d are taken", source, value, maxFrameBytes)
+	options, source, value := binary.LittleEndian.Uint32(head[4:]), binary.LittleEndian.Uint32(head[8:]), binary.LittleEndian.Uint32(head[12:])
+	if options > maxOptionBytes || source > maxFrameBytes || value > maxFrameBytes {
+		return request{}, fmt.Errorf("a request of %d, %d and %d bytes, at most %d, %d and %d are taken", options, source, value, maxOptionBytes, maxFrameBytes, maxFrameBytes)
 	}
-	both := make([]byte, source+value)
-	if _, err := io.ReadFull(r, both); err != nil {
+	all := make([]byte, options+source+value)
+	if _, err := io.ReadFull(r, all); err != nil {
 		return request{}, err
 	}
-	return request{binary.LittleEndian.Uint32(head[:]), both[:source:source], both[source:]}, nil
+	out := request{timeoutMillis: binary.LittleEndian.Uint32(head[:])}
+	out.options, all = all[:options:options], all[options:]
+	out.source, out.value = all[:source:source], all[source:]
+	return out, nil
 }
 
-func writeAnswer(w io.Writer, kind byte, text []byte) error {
-	head := make([]byte, 5, 5+len(text))
-	head[0] = kind
-	binary.LittleEndian.PutUint32(head[1:], uint32(len(text)))
-	_, err := w.Write(append(head, text...))
+// answer is what a worker says of one script.
+type answer struct {
+	kind      byte
+	text, log []byte
+}
+
+func writeAnswer(w io.Writer, a answer) error {
+	out := make([]byte, 9, 9+len(a.text)+len(a.log))
+	out[0] = a.kind
+	binary.LittleEndian.PutUint32(out[1:], uint32(len(a.text)))
+	binary.LittleEndian.PutUint32(out[5:], uint32(len(a.log)))
+	_, err := w.Write(append(append(out, a.text...), a.log...))
 	return err
 }
 
-func readAnswer(r io.Reader, limit int) (kind byte, text []byte, err error) {
-	var head [5]byte
+func readAnswer(r io.Reader, limit int) (a answer, err error) {
+	var head [9]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return 0, nil, err
+		return answer{}, err
 	}
-	n := binary.LittleEndian.Uint32(head[1:])
-	if head[0] > answerError || int64(n) > int64(limit) {
-		return 0, nil, fmt.Errorf("an answer of kind %d with %d bytes, at most %d are taken", head[0], n, limit)
+	text, log := binary.LittleEndian.Uint32(head[1:]), binary.LittleEndian.Uint32(head[5:])
+	if head[0] > answerError || int64(text) > int64(limit) || log > maxLogBytes {
+		return answer{}, fmt.Errorf("an answer of kind %d with %d bytes and a log of %d, at most %d and %d are taken", head[0], text, log, limit, maxLogBytes)
 	}
-	text = make([]byte, n)
-	_, err = io.ReadFull(r, text)
-	return head[0], text, err
+	all := make([]byte, text+log)
+	_, err = io.ReadFull(r, all)
+	return answer{head[0], all[:text:text], all[text:]}, err
 }

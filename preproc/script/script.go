@@ -10,10 +10,12 @@ package script
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os/exec"
 	"sync"
 	"time"
@@ -48,8 +50,9 @@ type Options struct {
 	Rules guard.Options
 	// Environment is added to the worker's, for tests.
 	Environment []string
-	// Metrics may be nil.
+	// Metrics may be nil. Use, if not empty, is their label use, for a second runner of one process.
 	Metrics *metrics.Set
+	Use     string
 }
 
 func (o Options) withDefaults() Options {
@@ -100,17 +103,21 @@ type Runner struct {
 // New returns a Runner that has started no process yet.
 func New(o Options) *Runner {
 	o = o.withDefaults()
+	label := ""
+	if o.Use != "" {
+		label = fmt.Sprintf("{use=%q}", o.Use)
+	}
 	r := &Runner{
 		o: o, free: make(chan struct{}, o.Workers), closed: make(chan struct{}), all: make(map[*worker]struct{}),
-		runs:     o.Metrics.NewCounter("tidemark_script_runs_total"),
-		failures: o.Metrics.NewCounter("tidemark_script_failed_runs_total"),
-		kills:    o.Metrics.NewCounter("tidemark_script_killed_processes_total"),
-		busy:     o.Metrics.NewFloatCounter("tidemark_script_busy_seconds_total"),
+		runs:     o.Metrics.NewCounter("tidemark_script_runs_total" + label),
+		failures: o.Metrics.NewCounter("tidemark_script_failed_runs_total" + label),
+		kills:    o.Metrics.NewCounter("tidemark_script_killed_processes_total" + label),
+		busy:     o.Metrics.NewFloatCounter("tidemark_script_busy_seconds_total" + label),
 	}
 	for range o.Workers {
 		r.free <- struct{}{}
 	}
-	o.Metrics.NewGauge("tidemark_script_processes", func() float64 {
+	o.Metrics.NewGauge("tidemark_script_processes"+label, func() float64 {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return float64(len(r.all))
@@ -126,31 +133,70 @@ func (r *Runner) Run(source string, value []byte) ([]byte, error) {
 
 // RunFor is Run with another time limit.
 func (r *Runner) RunFor(source string, value []byte, timeout time.Duration) ([]byte, error) {
+	out, err := r.Do(context.Background(), Job{Source: source, Value: value, Timeout: timeout})
+	return out.Value, err
+}
+
+// Job is one script and what it may do.
+type Job struct {
+	// Source is the body of a function of one argument, value; Value is that argument.
+	Source string
+	Value  []byte
+	// Timeout is how long the script may run; zero is that of the runner.
+	Timeout time.Duration
+	// Webhook keeps requests to public addresses and those of Allow, besides the runner's rules, and takes a script that returns nothing for one
+	// that went well.
+	Webhook bool
+	Allow   []netip.Prefix
+}
+
+// Result is what came of a script.
+type Result struct {
+	// Value is the text of what the script returned; nil when that is null.
+	Value []byte
+	// Log is what it wrote to the log, its first maxLogBytes; only webhooks have one.
+	Log string
+}
+
+// Do runs a script. It waits for a free process; when ctx ends it kills the script.
+func (r *Runner) Do(ctx context.Context, j Job) (Result, error) {
+	if j.Timeout <= 0 {
+		j.Timeout = r.o.Timeout
+	}
 	select {
 	case <-r.closed:
-		return nil, ErrClosed
+		return Result{}, ErrClosed
+	case <-ctx.Done():
+		return Result{}, fmt.Errorf("no process for scripts was free: %w", ctx.Err())
 	case <-r.free:
 	}
 	defer func() { r.free <- struct{}{} }()
 	start := time.Now()
 	defer func() { r.busy.Add(time.Since(start).Seconds()) }()
 	r.runs.Inc()
-	out, err := r.run(source, value, timeout)
+	out, err := r.run(ctx, &j)
 	if err != nil {
 		r.failures.Inc()
 	}
 	return out, err
 }
 
-func (r *Runner) run(source string, value []byte, timeout time.Duration) ([]byte, error) {
-	if len(source) > maxFrameBytes || len(value) > maxFrameBytes {
-		return nil, fmt.Errorf("script and value have more than %d bytes", maxFrameBytes)
+func (r *Runner) run(ctx context.Context, j *Job) (Result, error) {
+	q := request{timeoutMillis: uint32(j.Timeout.Milliseconds()), source: []byte(j.Source), value: j.Value}
+	if len(q.source) > maxFrameBytes || len(q.value) > maxFrameBytes {
+		return Result{}, fmt.Errorf("script and value have more than %d bytes", maxFrameBytes)
+	}
+	if j.Webhook {
+		var err error
+		if q.options, err = json.Marshal(options{Webhook: true, Allow: j.Allow}); err != nil || len(q.options) > maxOptionBytes {
+			return Result{}, fmt.Errorf("%d allowed networks cannot be handed on: %w", len(j.Allow), err)
+		}
 	}
 	w, err := r.worker()
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
-	kind, text, err := w.ask(request{uint32(timeout.Milliseconds()), []byte(source), value}, timeout+grace, r.o.OutputBytes)
+	a, err := w.ask(ctx, q, j.Timeout+grace, r.o.OutputBytes)
 	if err != nil || w.uses >= maxUses {
 		r.end(w)
 	} else {
@@ -158,16 +204,18 @@ func (r *Runner) run(source string, value []byte, timeout time.Duration) ([]byte
 		r.idle = append(r.idle, w)
 		r.mu.Unlock()
 	}
+	out := Result{Log: string(a.log)}
 	switch {
 	case err != nil:
 		r.kills.Inc()
-		return nil, err
-	case kind == answerNothing:
-		return nil, nil
-	case kind == answerError:
-		return nil, errors.New(string(text))
+		return out, err
+	case a.kind == answerNothing:
+		return out, nil
+	case a.kind == answerError:
+		return out, errors.New(string(a.text))
 	}
-	return text, nil
+	out.Value = a.text
+	return out, nil
 }
 
 const (
@@ -226,34 +274,36 @@ func (r *Runner) worker() (*worker, error) {
 	return w, nil
 }
 
-// ask sends a script and waits for its answer. After an error the process cannot be used any more.
-func (w *worker) ask(q request, timeout time.Duration, outputBytes int) (kind byte, text []byte, err error) {
+// ask sends a script and waits for its answer, at most so long and not longer than ctx. After an error the process cannot be used any more.
+func (w *worker) ask(ctx context.Context, q request, timeout time.Duration, outputBytes int) (a answer, err error) {
 	w.uses++
 	late := false
 	var mu sync.Mutex
-	timer := time.AfterFunc(timeout, func() {
+	kill := func() {
 		mu.Lock()
 		late = true
 		mu.Unlock()
 		_ = w.command.Process.Kill()
-	})
+	}
+	timer := time.AfterFunc(timeout, kill)
 	defer timer.Stop()
+	defer context.AfterFunc(ctx, kill)()
 	if err = writeRequest(w.in, q); err == nil {
-		kind, text, err = readAnswer(w.out, outputBytes+1024)
+		a, err = readAnswer(w.out, outputBytes+1024)
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	switch {
 	case late:
-		return 0, nil, ErrTimeout
-	case err == nil && len(text) > outputBytes:
-		return answerError, []byte(fmt.Sprintf("the script yields more than %d bytes", outputBytes)), nil
+		return answer{}, ErrTimeout
+	case err == nil && len(a.text) > outputBytes:
+		return answer{kind: answerError, text: fmt.Appendf(nil, "the script yields more than %d bytes", outputBytes), log: a.log}, nil
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return 0, nil, ErrDied
+		return answer{}, ErrDied
 	case err != nil:
-		return 0, nil, fmt.Errorf("the process for scripts failed: %w", err)
+		return answer{}, fmt.Errorf("the process for scripts failed: %w", err)
 	}
-	return kind, text, nil
+	return a, nil
 }
 
 // end kills a process and waits for its end.

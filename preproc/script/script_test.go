@@ -155,7 +155,8 @@ func TestHTTP(t *testing.T) {
 	f("var q = new CurlHttpRequest(); return q.Get(value+'/y')", "GET /y  : ")
 	f("return new HttpRequest().customRequest('PURGE', value+'/z', 'b')", "PURGE /z  : b")
 	f("return new HttpRequest().get('file:///etc/passwd')", `error: HttpRequest: "file:///etc/passwd" is no address; expected http:// or https://`)
-	f("for (var i=0;i<11;i++) new HttpRequest().get(value); return 1", "error: HttpRequest: more than 10 requests")
+	f("for (var i=0;i<11;i++) new HttpRequest().get(value); return 1", "error: HttpRequest: more than 10 objects in one script")
+	f("var q=new HttpRequest(); for (var i=0;i<101;i++) q.head(value); return 1", "error: HttpRequest: more than 100 requests")
 	f("var q = new HttpRequest(); q.addHeader('bad'); return q.get(value)", `error: HttpRequest: "bad" is no header; expected name: value`)
 	f("try { new HttpRequest().get('http://127.0.0.1:1/') } catch (e) { return 'caught' }", "caught")
 }
@@ -211,7 +212,7 @@ func TestConcurrent(t *testing.T) {
 
 func FuzzFrames(f *testing.F) {
 	var b bytes.Buffer
-	_ = writeRequest(&b, request{1000, []byte("return 1"), []byte("v")})
+	_ = writeRequest(&b, request{1000, []byte("{}"), []byte("return 1"), []byte("v")})
 	f.Add(b.Bytes())
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if q, err := readRequest(bytes.NewReader(in)); err == nil {
@@ -220,7 +221,7 @@ func FuzzFrames(f *testing.F) {
 				t.Fatalf("%x reads back as %x", in, out.Bytes())
 			}
 		}
-		_, _, _ = readAnswer(bytes.NewReader(in), 1<<16)
+		_, _ = readAnswer(bytes.NewReader(in), 1<<16)
 	})
 }
 

@@ -27,9 +27,11 @@ import (
 type session struct {
 	vm       *goja.Runtime
 	deadline time.Time
-	requests int
 	rules    *guard.Rules
-	logs     int
+	options  options
+	// clients and requests count HttpRequest objects and what they sent, logged the bytes written to the log.
+	clients, requests, logged int
+	log                       []byte
 }
 
 // throw ends the function that the script called with an error that it may catch.
@@ -92,13 +94,18 @@ func (s *session) define() {
 	set("hmac", s.hmac)
 	set("sign", s.sign)
 	zabbix := s.vm.NewObject()
-	_ = zabbix.Set("log", s.log)
-	_ = zabbix.Set("Log", s.log)
-	_ = zabbix.Set("sleep", s.sleep)
+	for name, f := range map[string]func(goja.FunctionCall) goja.Value{"log": s.logLine, "Log": s.logLine, "sleep": s.sleep, "Sleep": s.sleep} {
+		_ = zabbix.Set(name, f)
+	}
 	_ = s.vm.Set("Zabbix", zabbix)
 	console := s.vm.NewObject()
-	_ = console.Set("log", s.log)
+	for _, name := range []string{"log", "warn", "error"} {
+		_ = console.Set(name, func(c goja.FunctionCall) goja.Value { return s.write(c.Argument(0)) })
+	}
 	_ = s.vm.Set("console", console)
+	for name, bit := range authKinds {
+		_ = s.vm.Set(name, bit)
+	}
 	xml := s.vm.NewObject()
 	_ = xml.Set("query", s.xmlQuery)
 	_ = xml.Set("toJson", s.xmlToJSON)
@@ -108,10 +115,23 @@ func (s *session) define() {
 	_ = s.vm.Set("CurlHttpRequest", s.newHTTP)
 }
 
-// log passes over what scripts write: workers have no log. It counts, so that a loop of nothing else ends.
-func (s *session) log(goja.FunctionCall) goja.Value {
-	if s.logs++; s.logs > 10_000 {
-		s.throw("the script writes too many lines to the log")
+// maxLogged bounds what a script may write to the log, so that a loop of nothing else ends; Zabbix has the same limit.
+const maxLogged = 8 << 20
+
+// logLine is Zabbix.log(level, text).
+func (s *session) logLine(c goja.FunctionCall) goja.Value { return s.write(c.Argument(1)) }
+
+// write takes a line of the log. Of webhooks the first lines are kept for whoever tries them; else workers have no log.
+func (s *session) write(v goja.Value) goja.Value {
+	text, err := s.text(v)
+	if err != nil {
+		text = v.String()
+	}
+	if s.logged += len(text) + 1; s.logged > maxLogged {
+		s.throw("the script writes more than %d bytes to the log", maxLogged)
+	}
+	if room := maxLogBytes - len(s.log) - 1; s.options.Webhook && room > 0 {
+		s.log = append(append(s.log, text[:min(room, len(text))]...), '\n')
 	}
 	return goja.Undefined()
 }

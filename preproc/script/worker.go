@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
@@ -56,8 +57,7 @@ func Serve(r io.Reader, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		kind, text := e.run(q)
-		if err := writeAnswer(w, kind, text); err != nil {
+		if err := writeAnswer(w, e.run(q)); err != nil {
 			return err
 		}
 	}
@@ -86,9 +86,21 @@ func (e *engine) program(source string) (*goja.Program, error) {
 	return p, nil
 }
 
+// options is what a request says besides the script, as JSON.
+type options struct {
+	Webhook bool           `json:"webhook,omitempty"`
+	Allow   []netip.Prefix `json:"allow,omitempty"`
+}
+
 // run runs one script in an interpreter of its own.
-func (e *engine) run(q request) (kind byte, text []byte) {
-	fail := func(err error) (byte, []byte) { return answerError, []byte(err.Error()) }
+func (e *engine) run(q request) answer {
+	fail := func(err error) answer { return answer{kind: answerError, text: []byte(err.Error())} }
+	var o options
+	if len(q.options) > 0 {
+		if err := json.Unmarshal(q.options, &o); err != nil {
+			return fail(fmt.Errorf("options of the script: %w", err))
+		}
+	}
 	program, err := e.program(string(q.source))
 	if err != nil {
 		return fail(err)
@@ -96,7 +108,7 @@ func (e *engine) run(q request) (kind byte, text []byte) {
 	vm := goja.New()
 	vm.SetMaxCallStackSize(maxCalls)
 	timeout := time.Duration(q.timeoutMillis) * time.Millisecond
-	s := &session{vm: vm, deadline: time.Now().Add(timeout), rules: e.rules}
+	s := &session{vm: vm, deadline: time.Now().Add(timeout), rules: e.rules, options: o}
 	s.define()
 	done := make(chan struct{})
 	watched := make(chan struct{})
@@ -107,20 +119,22 @@ func (e *engine) run(q request) (kind byte, text []byte) {
 	result, err := call(vm, program, string(q.value))
 	close(done)
 	<-watched
-	if err != nil {
-		return fail(readable(err))
-	}
+	a := answer{kind: answerNothing}
 	switch {
+	case err != nil:
+		a = fail(readable(err))
+	case goja.IsNull(result) || goja.IsUndefined(result) && o.Webhook:
 	case goja.IsUndefined(result):
-		return fail(errors.New("the script returns nothing; expected a text, a number, a boolean or null"))
-	case goja.IsNull(result):
-		return answerNothing, nil
+		a = fail(errors.New("the script returns nothing; expected a text, a number, a boolean or null"))
+	default:
+		if out, err := s.text(result); err != nil {
+			a = fail(err)
+		} else {
+			a = answer{kind: answerValue, text: []byte(out)}
+		}
 	}
-	out, err := s.text(result)
-	if err != nil {
-		return fail(err)
-	}
-	return answerValue, []byte(out)
+	a.log = s.log
+	return a
 }
 
 // call runs the function that a program is.
