@@ -57,6 +57,7 @@ system: build
 	bash test/backup/install.sh
 	bash test/zabbix/install.sh
 	bash test/zabbixdb/install.sh
+	bash test/media/install.sh
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 25m ./test/...
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) bash test/e2e/run.sh
 

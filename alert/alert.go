@@ -20,6 +20,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"tidemark/alert/media"
 	"tidemark/model"
 )
 
@@ -62,6 +63,8 @@ type Objects interface {
 	HostByID(id model.HostID) (*model.Host, bool)
 	// Template returns a template's name, empty when unknown.
 	Template(id model.TemplateID) string
+	// UserMacro returns the value of a user macro, given with its braces, for a host; zero is no host.
+	UserMacro(host model.HostID, macro string) (string, bool)
 }
 
 // Problems knows what is wrong now.
@@ -70,6 +73,8 @@ type Problems interface {
 	Problem(id model.EventID) (model.Problem, bool)
 	// State returns a trigger's state; false when it has none.
 	State(id model.TriggerID) (model.TriggerState, bool)
+	// AddTags adds tags to an open problem that are stored elsewhere; it does nothing for others.
+	AddTags(id model.EventID, tags []model.Tag)
 }
 
 // Names expands macros.
@@ -84,6 +89,8 @@ type Options struct {
 	Objects  Objects
 	Problems Problems
 	Names    Names
+	// Scripts runs webhooks in JavaScript; nil permits none.
+	Scripts media.Runner
 	// ScriptFolder is where the programs of script media must be; empty permits none.
 	ScriptFolder string
 	// Healthy is asked before each heartbeat; an error keeps it back. Nil: always healthy.
@@ -160,12 +167,13 @@ type pending struct {
 	escalations map[escalationKey]*escalation
 	ended       map[escalationKey]model.Escalation
 	alerts      map[uint64]*model.Alert
+	tags        map[model.EventID][]model.Tag
 	lastEvent   bool // worth a transaction of its own
 	retryAt     int64
 }
 
 func (p *pending) empty() bool {
-	return len(p.escalations)+len(p.ended)+len(p.alerts) == 0 && !p.lastEvent
+	return len(p.escalations)+len(p.ended)+len(p.alerts)+len(p.tags) == 0 && !p.lastEvent
 }
 
 // Open loads configuration, escalations and queue from the store. Nothing is sent before Run.
@@ -208,6 +216,7 @@ func Open(ctx context.Context, o Options) (*Alerter, error) {
 func newPending() pending {
 	return pending{
 		escalations: make(map[escalationKey]*escalation), ended: make(map[escalationKey]model.Escalation), alerts: make(map[uint64]*model.Alert),
+		tags: make(map[model.EventID][]model.Tag),
 	}
 }
 
@@ -372,7 +381,7 @@ func (a *Alerter) commit(ctx context.Context) error {
 		return nil
 	}
 	now := a.now()
-	change := model.AlertChange{LastEvent: a.lastEvent, Ended: slices.Collect(maps.Values(a.pending.ended))}
+	change := model.AlertChange{LastEvent: a.lastEvent, Ended: slices.Collect(maps.Values(a.pending.ended)), Tags: a.pending.tags}
 	for _, e := range a.pending.escalations {
 		change.Escalations = append(change.Escalations, e.Escalation)
 	}

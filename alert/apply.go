@@ -157,6 +157,13 @@ func difference(before, after []model.AlertObject) (puts, deletes []model.AlertO
 // Test is a message that is sent at once, to try a media type.
 type Test struct{ Media, To, Subject, Message string }
 
+// testMacros stand for what a script asks of an event, which a test has none of.
+var testMacros = map[string]string{
+	"{TRIGGER.ID}": "1", "{EVENT.ID}": "1", "{TRIGGER.NAME}": "Test", "{TRIGGER.DESCRIPTION}": "", "{TRIGGER.URL}": "", "{HOST.HOST}": "test", "{HOST.IP}": "127.0.0.1",
+	"{HOST.CONN}": "127.0.0.1", "{HOST.DNS}": "localhost", "{EVENT.OPDATA}": "", "{EVENT.ACK.STATUS}": "No", "{EVENT.SOURCE}": "0", "{EVENT.OBJECT}": "0",
+	"{EVENT.DURATION}": "0s", "{EVENT.AGE}": "0s",
+}
+
 // Test sends a message over a media type, past the queue, once. The answer is what the other side said.
 func (a *Alerter) Test(ctx context.Context, t Test) (answer string, err error) {
 	a.mu.Lock()
@@ -181,7 +188,10 @@ func (a *Alerter) Test(ctx context.Context, t Test) (answer string, err error) {
 		Action: "Test", Severity: model.Information, Host: "Test", Name: t.Subject, Step: 1, Media: t.Media, To: t.To,
 		Subject: cut(t.Subject, media.MaxSubjectBytes), Body: cut(t.Message, maxTextBytes), At: now, CreatedAt: now,
 	}
-	message := messageOf(ch, sample, a.options.Zone)
+	if ch.Zabbix != nil {
+		sample.Macros = testMacros
+	}
+	message := messageOf(ch, sample, a.surroundings())
 	message.ID, message.Thread = fmt.Sprintf("tidemark-test-%d", now), ""
 	one, cancel := context.WithTimeout(ctx, ch.Timeout.Or(sendTimeout))
 	defer cancel()

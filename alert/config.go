@@ -63,7 +63,7 @@ type Media struct {
 	Mail    *MailSettings    `yaml:"mail,omitempty" json:"mail,omitempty"`
 	Webhook *WebhookSettings `yaml:"webhook,omitempty" json:"webhook,omitempty"`
 	Script  *ScriptSettings  `yaml:"script,omitempty" json:"script,omitempty"`
-	// Zabbix is an imported webhook in JavaScript. It is kept, but not run.
+	// Zabbix is a webhook in JavaScript, as Zabbix has them.
 	Zabbix *ZabbixWebhook `yaml:"zabbix_webhook,omitempty" json:"zabbix_webhook,omitempty"`
 
 	// Ticket media get every problem and every recovery in a message of its own.
@@ -120,11 +120,25 @@ type ScriptSettings struct {
 	Arguments []string `yaml:"arguments,omitempty" json:"arguments,omitempty"`
 }
 
-// ZabbixWebhook is a webhook as Zabbix exports it.
+// ZabbixWebhook is a webhook in JavaScript as Zabbix exports it.
 type ZabbixWebhook struct {
+	// Script is the body of a function of one argument, value: the parameters as a JSON object of texts.
 	Script     string            `yaml:"script" json:"script"`
 	Parameters map[string]string `yaml:"parameters,omitempty" json:"parameters,omitempty"`
-	Timeout    string            `yaml:"timeout,omitempty" json:"timeout,omitempty"`
+	// Timeout is how long the script may run; zero is 30 seconds.
+	Timeout Duration `yaml:"timeout,omitempty" json:"timeout,omitempty"`
+	// Tags says that what the script returns has tags for the event.
+	Tags bool `yaml:"tags,omitempty" json:"tags,omitempty"`
+	// Menu is a link that problems get, made of those tags.
+	Menu *EventMenu `yaml:"menu,omitempty" json:"menu,omitempty"`
+	// Allow are networks that the script may reach although they are not public.
+	Allow []string `yaml:"allow,omitempty" json:"allow,omitempty"`
+}
+
+// EventMenu is a link of a problem; both texts may hold {EVENT.TAGS.name} and {EVENT.ID}.
+type EventMenu struct {
+	Name string `yaml:"name" json:"name"`
+	URL  string `yaml:"url" json:"url"`
 }
 
 // Receiver is a person, a team or a machine that is told.
@@ -332,12 +346,13 @@ func (c *Config) merge(more *Config) *Config {
 	for i := range out.Media {
 		m := &out.Media[i]
 		old := slices.IndexFunc(c.Media, func(o Media) bool { return o.Name == m.Name })
-		if old < 0 {
-			continue
-		}
 		m.Secrets = maps.Clone(m.Secrets)
 		for name, value := range m.Secrets {
-			if value == hidden {
+			switch {
+			case value != hidden:
+			case old < 0:
+				m.Secrets[name] = "" // there is nothing that it could keep
+			default:
 				m.Secrets[name] = c.Media[old].Secrets[name]
 			}
 		}

@@ -3,6 +3,7 @@ package alert
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,25 +31,25 @@ type entry struct {
 }
 
 // compose makes messages of alerts to one address: one alert goes out as it is, several become a digest.
-func compose(ch *channel, alerts []model.Alert, zone *time.Location, now int64) []part {
+func compose(ch *channel, alerts []model.Alert, s surroundings, now int64) []part {
 	if len(alerts) == 1 {
-		return []part{{alerts: alerts, message: messageOf(ch, &alerts[0], zone)}}
+		return []part{{alerts: alerts, message: messageOf(ch, &alerts[0], s)}}
 	}
 	entries := entriesOf(alerts)
-	urgent, lines := digest(entries, zone, ch.maxBytes)
+	urgent, lines := digest(entries, s.zone, ch.maxBytes)
 	texts := split(urgent, lines, ch.maxBytes)
 	subject := subjectOf(entries)
 	parts := make([]part, len(texts))
 	for i, text := range texts {
 		head := alerts[0]
 		head.Severity = entries[0].last.Severity
-		message := messageOf(ch, &head, zone)
+		message := messageOf(ch, &head, s)
 		message.Subject, message.Body = subject, text
 		if len(texts) > 1 {
 			message.Subject += fmt.Sprintf(" (%d of %d)", i+1, len(texts))
 		}
 		message.ID, message.Thread = fmt.Sprintf("tidemark-digest-%d-%d-%d", alerts[0].ID, now, i+1), ""
-		message.Expand = expandDigest(ch, &head, message, zone)
+		message.Expand = expandDigest(ch, &head, message, s)
 		parts[i].message = message
 	}
 	// The alerts belong to all parts together: they are done when the last part has arrived.
@@ -57,11 +58,12 @@ func compose(ch *channel, alerts []model.Alert, zone *time.Location, now int64) 
 }
 
 // expandDigest expands the macros of a sender's settings for a digest, which has no single event.
-func expandDigest(ch *channel, head *model.Alert, m media.Message, zone *time.Location) func(string) string {
+func expandDigest(ch *channel, head *model.Alert, m media.Message, s surroundings) func(string) string {
 	group := *head
-	group.Name, group.Host, group.Tags = m.Subject, "", nil
+	group.Name, group.Host, group.Tags, group.Macros = m.Subject, "", nil, maps.Clone(head.Macros)
+	delete(group.Macros, "{EVENT.NAME}")
 	return func(text string) string {
-		return expand(text, maxTextBytes+len(m.Body), func(macro string) string { return ch.value(macro, &m, &group, zone) })
+		return expand(text, maxTextBytes+len(m.Body), func(macro string) string { return ch.value(macro, &m, &group, s) })
 	}
 }
 

@@ -117,6 +117,10 @@ func (w *world) RecordAlerts(_ context.Context, c model.AlertChange) error {
 			e.Told = slices.Clone(e.Told)
 			w.escalations[escalationKey{e.Action, e.ProblemID}] = e
 		}
+		for id, tags := range c.Tags {
+			e := &w.events[id-1]
+			e.Tags = mergeTags(e.Tags, tags)
+		}
 		for _, a := range c.Alerts {
 			w.alerts[a.ID] = a
 			w.lastAlert = max(w.lastAlert, a.ID)
@@ -170,6 +174,22 @@ func (w *world) HostByID(id model.HostID) (*model.Host, bool) {
 }
 
 func (w *world) Template(id model.TemplateID) string { return fmt.Sprintf("Template %d", id) }
+
+func (w *world) UserMacro(host model.HostID, macro string) (string, bool) {
+	if macro == "{$HOOK}" {
+		return fmt.Sprintf("hook of host %d", host), true
+	}
+	return "", false
+}
+
+func (w *world) AddTags(id model.EventID, tags []model.Tag) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p, ok := w.open[id]; ok {
+		p.Tags = mergeTags(p.Tags, tags)
+		w.open[id] = p
+	}
+}
 
 func (w *world) Problem(id model.EventID) (model.Problem, bool) {
 	w.mu.Lock()

@@ -152,7 +152,7 @@ func TestDigest_limits(t *testing.T) {
 				ID: uint64(i + 1), ProblemID: model.EventID(i + 1), Severity: severity, Host: fmt.Sprint("h", i%30), Name: fmt.Sprintf("№%d %s", i, strings.Repeat("ž", 200)),
 			})
 		}
-		parts := compose(&channel{Media: &Media{}, maxBytes: limit}, alerts, time.UTC, 1)
+		parts := compose(&channel{Media: &Media{}, maxBytes: limit}, alerts, surroundings{zone: time.UTC}, 1)
 		if len(parts) > most {
 			t.Errorf("%d high, %d low, limit %d: %d messages, want at most %d", high, low, limit, len(parts), most)
 		}

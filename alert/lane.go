@@ -101,6 +101,9 @@ func (a *Alerter) serve(ctx context.Context, ch *channel, l *lane, now int64) {
 	alerts := make([]model.Alert, len(batch))
 	for i := range batch {
 		alerts[i] = *batch[i]
+		if p, ok := a.options.Problems.Problem(alerts[i].ProblemID); ok && ch != nil && ch.Zabbix != nil {
+			alerts[i].Tags = p.Tags // what other messages of the problem have added since
+		}
 	}
 	a.active[l.key.media]++
 	if ch == nil || ch.Disabled || ch.problem != nil {
@@ -114,7 +117,7 @@ func (a *Alerter) serve(ctx context.Context, ch *channel, l *lane, now int64) {
 		a.finish(l, delivery{alerts: alerts, err: reason}, ch)
 		return
 	}
-	parts := compose(ch, alerts, a.options.Zone, now)
+	parts := compose(ch, alerts, a.surroundings(), now)
 	a.sending.Go(func() {
 		start := time.Now()
 		d := send(ctx, ch, parts)
@@ -132,6 +135,8 @@ type delivery struct {
 	alerts    []model.Alert
 	sentCount int
 	err       error
+	// tags are those that a script has for the event of the alert.
+	tags []model.Tag
 	// stopped says that the process ends; then the failure is nobody's fault.
 	stopped bool
 }
@@ -150,7 +155,12 @@ func send(ctx context.Context, ch *channel, parts []part) delivery {
 	}
 	for i := range parts {
 		one, cancel := context.WithTimeout(ctx, ch.Timeout.Or(sendTimeout))
-		_, err := ch.sender.Send(one, parts[i].message)
+		var err error
+		if script, ok := ch.sender.(*media.JavaScript); ok {
+			_, d.tags, err = script.SendTagged(one, parts[i].message)
+		} else {
+			_, err = ch.sender.Send(one, parts[i].message)
+		}
 		cancel()
 		if err != nil {
 			d.err, d.stopped = err, ctx.Err() != nil
@@ -204,6 +214,9 @@ func (a *Alerter) finish(l *lane, d delivery, ch *channel) {
 	}
 	a.waiting -= len(l.waiting) - len(rest)
 	l.waiting = rest
+	if len(d.tags) > 0 && l.key.problem != 0 {
+		a.addTags(l, d.tags)
+	}
 	if d.sentCount > 0 {
 		l.lastSent = now
 	}
@@ -247,7 +260,7 @@ func backoff(ch *channel, attempt int) time.Duration {
 }
 
 // messageOf is the message of one alert by itself.
-func messageOf(ch *channel, alert *model.Alert, zone *time.Location) media.Message {
+func messageOf(ch *channel, alert *model.Alert, s surroundings) media.Message {
 	m := media.Message{
 		To: alert.To, Subject: alert.Subject, Body: alert.Body, ID: "tidemark-alert-" + strconv.FormatUint(alert.ID, 10),
 		Thread: "tidemark-problem-" + strconv.FormatUint(uint64(alert.ProblemID), 10),
@@ -256,15 +269,21 @@ func messageOf(ch *channel, alert *model.Alert, zone *time.Location) media.Messa
 		m.ID = m.Thread // what follows refers to it
 	}
 	m.Expand = func(text string) string {
-		return expand(text, maxTextBytes, func(macro string) string { return ch.value(macro, &m, alert, zone) })
+		return expand(text, maxTextBytes, func(macro string) string { return ch.value(macro, &m, alert, s) })
 	}
 	return m
 }
 
 // value returns a macro of a sender's own settings: what an alert keeps in the queue.
-func (ch *channel) value(macro string, m *media.Message, alert *model.Alert, zone *time.Location) string {
+func (ch *channel) value(macro string, m *media.Message, alert *model.Alert, s surroundings) string {
+	if v, ok := alert.Macros[macro]; ok {
+		return v
+	}
+	if strings.HasPrefix(macro, "{$") {
+		return s.userMacro(alert, macro)
+	}
 	body := macro[1 : len(macro)-1]
-	at := time.Unix(0, alert.At).In(zone)
+	at := time.Unix(0, alert.At).In(s.zone)
 	problem := alert.Kind != model.AlertRecovery
 	switch body {
 	case "ALERT.SENDTO":

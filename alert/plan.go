@@ -50,6 +50,8 @@ type channel struct {
 	problem  error // why it cannot send
 	grouped  bool
 	maxBytes int
+	// macros are those of a script's parameters whose values are taken when the alert is made.
+	macros []string
 }
 
 func (p *plan) action(name string) *compiledAction {
@@ -154,7 +156,8 @@ func (m *Media) compile(o *Options) (*channel, error) {
 		script := &media.Script{Folder: o.ScriptFolder, Name: m.Script.Name, Arguments: m.Script.Arguments}
 		ch.sender, err, ch.grouped = script, script.Check(), false
 	default:
-		ch.problem = fmt.Errorf("the media type is a webhook in JavaScript, which is not run: %w", media.ErrSettings)
+		ch.sender, err = m.Zabbix.sender(m, o)
+		ch.macros = m.Zabbix.macros()
 	}
 	if ch.maxBytes == 0 {
 		ch.maxBytes = limit

@@ -93,6 +93,9 @@ func (a *Alerter) add(texts *texts, o *occasion, operation *Operation, target mo
 	}
 	text = text.or(builtIn(o.kind))
 	alert.Subject, alert.Body = texts.fill(text, target, html)
+	if ch != nil && ch.Zabbix != nil {
+		alert.Macros = texts.values(ch.macros, problem.HostID)
+	}
 	if o.kind == model.AlertProblem && o.escalation.HeldUntil > o.now {
 		alert.Body += "\n" + flapNote
 	}

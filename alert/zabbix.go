@@ -36,6 +36,10 @@ type zabbixMediaType struct {
 	ScriptName     string `yaml:"script_name"`
 	Script         string `yaml:"script"`
 	Timeout        string `yaml:"timeout"`
+	ProcessTags    string `yaml:"process_tags"`
+	ShowMenu       string `yaml:"show_event_menu"`
+	MenuURL        string `yaml:"event_menu_url"`
+	MenuName       string `yaml:"event_menu_name"`
 	MaxSessions    string `yaml:"max_sessions"`
 	Attempts       string `yaml:"attempts"`
 	Interval       string `yaml:"attempt_interval"`
@@ -89,11 +93,7 @@ func (z *zabbixMediaType) media() (*Media, []string) {
 	case "SCRIPT", "1":
 		remarks = z.script(m)
 	case "WEBHOOK", "4":
-		m.Zabbix = &ZabbixWebhook{Script: z.Script, Timeout: z.Timeout, Parameters: make(map[string]string)}
-		for _, p := range z.Parameters {
-			m.Zabbix.Parameters[p.Name] = p.Value
-		}
-		remarks = []string{"webhooks in JavaScript are kept but not run; use a webhook with a JSON body instead"}
+		remarks = z.webhook(m)
 	default:
 		return nil, []string{fmt.Sprintf("type %q is not supported; not taken", z.Type)}
 	}
@@ -122,6 +122,62 @@ func (z *zabbixMediaType) media() (*Media, []string) {
 		remarks = append(remarks, fmt.Sprintf("attempt_interval is %.40q; the default is used", z.Interval))
 	}
 	return m, remarks
+}
+
+// Exports say yes and no in words, older tables in digits.
+func yes(text string) bool { return strings.EqualFold(text, "YES") || text == "1" }
+
+// secretNames are names of parameters that hold what nobody should read.
+var secretNames = regexp.MustCompile(`(?i)(token|passw|secret|api_?key|auth_?key|private_?key|_key$|^key$)`)
+
+// addressNames are names of parameters that hold addresses of hooks.
+var addressNames = regexp.MustCompile(`(?i)(endpoint|webhook)`)
+
+// placeholder is how exports say that a value is to be filled in.
+var placeholder = regexp.MustCompile(`^<.*>$`)
+
+func (z *zabbixMediaType) webhook(m *Media) (remarks []string) {
+	hook := &ZabbixWebhook{Script: z.Script, Parameters: make(map[string]string), Tags: yes(z.ProcessTags)}
+	m.Zabbix = hook
+	if z.Timeout != "" && hook.Timeout.UnmarshalText([]byte(z.Timeout)) != nil {
+		remarks = append(remarks, fmt.Sprintf("timeout is %.40q; %s is used", z.Timeout, scriptTimeout))
+	}
+	var fill []string
+	for _, p := range z.Parameters {
+		hook.Parameters[p.Name] = p.Value
+		m.Ticket = m.Ticket || strings.Contains(p.Value, "{EVENT.ID}")
+		open := placeholder.MatchString(p.Value)
+		if open {
+			fill = append(fill, p.Name)
+		}
+		// Addresses of hooks that are to be filled in are secrets too: they hold a token.
+		secret := secretNames.MatchString(p.Name) || open && addressNames.MatchString(p.Name)
+		if !secret || strings.Contains(p.Value, "{") {
+			continue
+		}
+		if m.Secrets == nil {
+			m.Secrets = make(map[string]string)
+		}
+		hook.Parameters[p.Name], m.Secrets[p.Name] = "{SECRET."+p.Name+"}", p.Value
+		if open {
+			m.Secrets[p.Name] = hidden // an import over a media type that is in use keeps what was filled in
+		}
+	}
+	if len(fill) > 0 {
+		remarks = append(remarks, "fill in "+strings.Join(fill, ", "))
+	}
+	m.Ticket = m.Ticket || hook.Tags
+	if m.Ticket {
+		remarks = append(remarks, "each problem is sent by itself (ticket), because the script is told of single events; ticket: false groups them")
+	}
+	if yes(z.ShowMenu) {
+		hook.Menu = &EventMenu{Name: z.MenuName, URL: z.MenuURL}
+		if err := hook.Menu.check(); err != nil {
+			hook.Menu = nil
+			remarks = append(remarks, err.Error()+"; the link is not taken")
+		}
+	}
+	return append(remarks, "only public addresses are reached; put networks of your own into allow")
 }
 
 func (z *zabbixMediaType) mail(m *Media) (remarks []string) {

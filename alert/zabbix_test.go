@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestImportZabbix(t *testing.T) {
@@ -18,8 +19,8 @@ func TestImportZabbix(t *testing.T) {
 	if _, err := compile(c, &Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Media) != 3 {
-		t.Fatalf("media %+v, want 3", c.Media)
+	if len(c.Media) != 4 {
+		t.Fatalf("media %+v, want 4", c.Media)
 	}
 	mail, script, hook := c.Media[0], c.Media[1], c.Media[2]
 	if m := mail.Mail; m == nil || m.Server != "mail.example.com:587" || m.Security != "starttls" || m.From != "zabbix@example.com" || m.User != "zabbix" || m.HTML ||
@@ -29,11 +30,17 @@ func TestImportZabbix(t *testing.T) {
 	if script.Script == nil || script.Script.Name != "notify.sh" || len(script.Script.Arguments) != 2 || !script.Disabled {
 		t.Errorf("script %+v", script)
 	}
-	if hook.Zabbix == nil || hook.Zabbix.Parameters["URL"] != "{ALERT.SENDTO}" || !strings.Contains(hook.Zabbix.Script, "HttpRequest") {
-		t.Errorf("webhook %+v", hook)
+	if z := hook.Zabbix; z == nil || z.Parameters["URL"] != "{ALERT.SENDTO}" || !strings.Contains(z.Script, "HttpRequest") || z.Timeout != Duration(10*time.Second) || !z.Tags ||
+		!hook.Ticket || z.Menu == nil || z.Menu.Name != "Chat: {EVENT.TAGS.chat_id}" || z.Parameters["bot_token"] != "{SECRET.bot_token}" || hook.Secrets["bot_token"] != hidden ||
+		z.Parameters["chat_endpoint"] != "{SECRET.chat_endpoint}" || hook.Secrets["api_password"] != "pw" || z.Parameters["color"] != "<red>" {
+		t.Errorf("webhook %+v %+v", hook, hook.Zabbix)
+	}
+	plain := c.Media[3]
+	if plain.Ticket || plain.Zabbix.Tags || plain.Zabbix.Menu != nil || plain.Zabbix.Timeout != 0 {
+		t.Errorf("webhook %+v %+v", plain, plain.Zabbix)
 	}
 	all := strings.Join(remarks, "\n")
-	for _, want := range []string{`"Email": the export has no password`, `"Notify": put the script`, `"Chat": webhooks in JavaScript are kept but not run`, `"Text": type "SMS" is not supported`, "DISCOVERY"} {
+	for _, want := range []string{`"Email": the export has no password`, `"Notify": put the script`, `"Chat": fill in bot_token, chat_endpoint, color`, `"Chat": each problem is sent by itself`, `"Pager": timeout is "soon"; 30s is used`, `"Pager": menu: the url has no`, `"Text": type "SMS" is not supported`, "DISCOVERY"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("remarks:\n%s\nwant %q", all, want)
 		}

@@ -89,3 +89,22 @@ func FuzzMacros(f *testing.F) {
 		newLevel([]model.Macro{{Name: text}})
 	})
 }
+
+func TestSnapshot_userMacro(t *testing.T) {
+	s := emptySnapshot()
+	s.global = []model.Macro{{Name: "{$A}", Value: "global"}, {Name: "{$B:ctx}", Value: "of ctx"}}
+	s.hosts[1] = &entry{host: model.Host{ID: 1, Macros: []model.Macro{{Name: "{$A}", Value: "own"}}}}
+	f := func(host model.HostID, macro, want string) {
+		t.Helper()
+		if got, ok := s.UserMacro(host, macro); got != want || ok != (want != "") {
+			t.Errorf("%s of host %d: %q %v, want %q", macro, host, got, ok, want)
+		}
+	}
+	f(0, "{$A}", "global")
+	f(1, "{$A}", "own")
+	f(2, "{$A}", "global")
+	f(1, "{$B:ctx}", "of ctx")
+	f(1, "{$C}", "")
+	f(1, "{$A} and more", "")
+	f(1, "{HOST.NAME}", "")
+}

@@ -58,6 +58,19 @@ func (s *Snapshot) ItemCount() int { return s.items.count }
 // TriggerCount returns the number of triggers.
 func (s *Snapshot) TriggerCount() int { return s.triggers.count }
 
+// UserMacro returns the value of a user macro, given with its braces: the host's own, or the global one. Zero is no host.
+func (s *Snapshot) UserMacro(host model.HostID, text string) (string, bool) {
+	ref, end := parseMacro(text, 0)
+	if end != len(text) {
+		return "", false
+	}
+	m := macros{levels: []macroLevel{newLevel(s.global)}}
+	if e := s.hosts[host]; e != nil {
+		m.levels = []macroLevel{newLevel(e.host.Macros), m.levels[0]}
+	}
+	return m.resolve(ref)
+}
+
 // Host finds a host by its technical name.
 func (s *Snapshot) Host(name string) (*model.Host, bool) {
 	if e := s.byName[name]; e != nil {

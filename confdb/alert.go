@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"tidemark/model"
@@ -165,6 +166,11 @@ func (d *DB) RecordAlerts(ctx context.Context, r model.AlertChange) error {
 				return err
 			}
 		}
+		for id, tags := range r.Tags {
+			if err := c.addTags(ctx, id, tags); err != nil {
+				return fmt.Errorf("tags of event %d: %w", id, err)
+			}
+		}
 		const keep = `INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)`
 		return errors.Join(c.exec(ctx, keep, "alerted_event", r.LastEvent), c.exec(ctx, keep, "last_alert", last))
 	})
@@ -185,11 +191,44 @@ func (c *change) escalation(ctx context.Context, e *model.Escalation) error {
 		e.Action, e.ProblemID, e.CurrentID, e.RecoveryID, e.Step, e.NextAt, e.HeldUntil, told)
 }
 
+// maxEventTags bounds the tags of one event.
+const maxEventTags = 200
+
+// addTags adds tags to an event that it does not have yet; an event that is gone is passed over.
+func (c *change) addTags(ctx context.Context, id model.EventID, more []model.Tag) error {
+	var text string
+	err := c.tx.QueryRowContext(ctx, "SELECT tags FROM events WHERE id = ?", id).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	tags, err := unpackTags(text)
+	if err != nil {
+		return err
+	}
+	for _, tag := range more {
+		if len(tags) < maxEventTags && !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
+		}
+	}
+	return c.exec(ctx, "UPDATE events SET tags = ? WHERE id = ?", packTags(tags), id)
+}
+
 func (c *change) alert(ctx context.Context, a *model.Alert) error {
+	macros := ""
+	if len(a.Macros) > 0 {
+		text, err := json.Marshal(a.Macros)
+		if err != nil {
+			return err
+		}
+		macros = string(text)
+	}
 	return c.exec(ctx, `INSERT OR REPLACE INTO alerts (id, action, kind, event_id, problem_id, severity, host, name, tags, step, receiver, media, sent_to,
-		subject, body, state, attempts, next_at, created_at, sent_at, at, error, together) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		subject, body, state, attempts, next_at, created_at, sent_at, at, error, together, macros) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.ID, a.Action, a.Kind, a.EventID, a.ProblemID, a.Severity, a.Host, a.Name, packTags(a.Tags), a.Step, a.Receiver, a.Media, a.To,
-		a.Subject, a.Body, a.State, a.Attempts, a.NextAt, a.CreatedAt, a.SentAt, a.At, a.Error, a.Together)
+		a.Subject, a.Body, a.State, a.Attempts, a.NextAt, a.CreatedAt, a.SentAt, a.At, a.Error, a.Together, macros)
 }
 
 // Alerts lists alerts, newest first.
@@ -217,18 +256,21 @@ func (d *DB) Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, er
 
 func (d *DB) alerts(ctx context.Context, condition string, args ...any) ([]model.Alert, error) {
 	rows, err := d.sql.QueryContext(ctx, `SELECT id, action, kind, event_id, problem_id, severity, host, name, tags, step, receiver, media, sent_to,
-		subject, body, state, attempts, next_at, created_at, sent_at, at, error, together FROM alerts WHERE `+condition, args...)
+		subject, body, state, attempts, next_at, created_at, sent_at, at, error, together, macros FROM alerts WHERE `+condition, args...)
 	if err != nil {
 		return nil, err
 	}
 	var list []model.Alert
 	err = each(rows, func(r *sql.Rows) error {
 		var a model.Alert
-		var tags string
+		var tags, macros string
 		err := r.Scan(&a.ID, &a.Action, &a.Kind, &a.EventID, &a.ProblemID, &a.Severity, &a.Host, &a.Name, &tags, &a.Step, &a.Receiver, &a.Media, &a.To,
-			&a.Subject, &a.Body, &a.State, &a.Attempts, &a.NextAt, &a.CreatedAt, &a.SentAt, &a.At, &a.Error, &a.Together)
+			&a.Subject, &a.Body, &a.State, &a.Attempts, &a.NextAt, &a.CreatedAt, &a.SentAt, &a.At, &a.Error, &a.Together, &macros)
 		if err == nil {
 			a.Tags, err = unpackTags(tags)
+		}
+		if err == nil && macros != "" {
+			err = json.Unmarshal([]byte(macros), &a.Macros)
 		}
 		list = append(list, a)
 		return err

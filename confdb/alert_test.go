@@ -3,6 +3,7 @@ package confdb
 import (
 	"context"
 	"reflect"
+	"slices"
 	"testing"
 
 	"tidemark/model"
@@ -22,10 +23,10 @@ func TestAlerts_readBack(t *testing.T) {
 	escalation := model.Escalation{
 		Action: "a", ProblemID: 2, CurrentID: 2, Step: 2, NextAt: 50, Told: []model.AlertTarget{{Receiver: "r", Media: "m", To: "t"}},
 	}
-	first := model.Alert{ID: 7, Action: "a", EventID: 2, ProblemID: 2, Step: 1, Receiver: "r", Media: "m", To: "t", Tags: []model.Tag{{Name: "x", Value: "y"}}, Subject: "s", Body: "b", CreatedAt: 5, At: 4, NextAt: 6}
+	first := model.Alert{ID: 7, Action: "a", EventID: 2, ProblemID: 2, Step: 1, Receiver: "r", Media: "m", To: "t", Tags: []model.Tag{{Name: "x", Value: "y"}}, Subject: "s", Body: "b", CreatedAt: 5, At: 4, NextAt: 6, Macros: map[string]string{"{HOST.ID}": "1"}}
 	second := first
 	second.ID, second.State, second.SentAt, second.Together = 8, model.AlertSent, 9, 7
-	change := model.AlertChange{LastEvent: 3, Escalations: []model.Escalation{escalation, {Action: "b", ProblemID: 1, CurrentID: 1}}, Alerts: []model.Alert{first, second}}
+	change := model.AlertChange{LastEvent: 3, Escalations: []model.Escalation{escalation, {Action: "b", ProblemID: 1, CurrentID: 1}}, Alerts: []model.Alert{first, second}, Tags: map[model.EventID][]model.Tag{2: {{Name: "ticket", Value: "T-1"}}, 99: {{Name: "a"}}}}
 	if err := d.RecordAlerts(ctx, change); err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +49,9 @@ func TestAlerts_readBack(t *testing.T) {
 	}
 	if len(l.Escalations) != 2 || l.Escalations[1].Problem.Name != "Load_high" || !reflect.DeepEqual(l.Escalations[1].Told, escalation.Told) {
 		t.Errorf("escalations = %+v", l.Escalations)
+	}
+	if tags := l.Escalations[1].Problem.Tags; !slices.Contains(tags, model.Tag{Name: "ticket", Value: "T-1"}) {
+		t.Errorf("tags of the event = %v", tags)
 	}
 	if list, err := d.EventsAfter(ctx, l.LastEvent, 10); err != nil || len(list) != 1 || list[0].ID != 4 {
 		t.Errorf("EventsAfter = %+v, %v", list, err)

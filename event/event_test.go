@@ -43,7 +43,8 @@ func (m *memory) TriggerByID(id model.TriggerID) (*model.Trigger, bool) {
 }
 
 func (m *memory) HostByName(host string) (*model.Host, bool) {
-	return &model.Host{ID: 3, Host: host, Name: strings.ToUpper(host)}, host != "gone"
+	at := model.Interface{Type: model.AgentInterface, Main: true, Address: "10.0.0.1", IP: "10.0.0.1", Port: "10050"}
+	return &model.Host{ID: 3, Host: host, Name: strings.ToUpper(host), Interfaces: []model.Interface{at}}, host != "gone"
 }
 
 func (m *memory) ItemOf(host, key string) (*model.Item, bool) {

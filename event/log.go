@@ -298,13 +298,18 @@ func (l *Log) write(ctx context.Context) error {
 	clear(l.events)
 	l.events = l.events[:0]
 	l.publishedStale = true
+	l.notify()
+	return nil
+}
+
+// notify tells subscribers that problems changed.
+func (l *Log) notify() {
 	for ch := range l.subscribers {
 		select {
 		case ch <- struct{}{}:
 		default:
 		}
 	}
-	return nil
 }
 
 // apply makes the events of one change and notes the new state.

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -187,10 +188,26 @@ func (n *namer) ofItem(ctx context.Context, macro, body string, index int) strin
 		return strconv.FormatUint(uint64(item.ID), 10)
 	case "ITEM.DESCRIPTION":
 		return item.Description
+	case "HOST.CONN", "HOST.IP", "HOST.DNS", "HOST.PORT":
+		return n.address(ref.Host, item, body)
 	case "ITEM.VALUE", "ITEM.LASTVALUE":
 		return n.value(ctx, item, body == "ITEM.LASTVALUE")
 	}
 	return macro
+}
+
+// address returns where the host of an item is reached.
+func (n *namer) address(name string, item *model.Item, body string) string {
+	host, ok := n.log.options.Objects.HostByName(name)
+	if !ok {
+		return unknownText
+	}
+	at := host.InterfaceFor(item)
+	if at == nil {
+		return unknownText
+	}
+	text := map[string]string{"HOST.CONN": at.Address, "HOST.IP": at.IP, "HOST.DNS": at.DNS, "HOST.PORT": at.Port}[body]
+	return cmp.Or(text, unknownText)
 }
 
 // value returns an item's value at the event's time, or its newest, with its units.

@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"slices"
 
 	"tidemark/model"
 )
@@ -37,4 +38,23 @@ func (l *Log) Macros(ctx context.Context, e *model.Event) func(macro string) str
 		}
 		return n.macro(ctx, macro, 0)
 	}
+}
+
+// AddTags adds tags to an open problem that are stored elsewhere; it does nothing for others.
+func (l *Log) AddTags(id model.EventID, tags []model.Tag) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, ok := l.open[id]
+	if !ok {
+		return
+	}
+	p.Tags = slices.Clone(p.Tags) // the old ones are in what Problems returned
+	for _, tag := range tags {
+		if !slices.Contains(p.Tags, tag) {
+			p.Tags = append(p.Tags, tag)
+		}
+	}
+	l.open[id] = p
+	l.publishedStale = true
+	l.notify()
 }

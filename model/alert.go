@@ -71,6 +71,8 @@ type Alert struct {
 	NextAt, CreatedAt, SentAt int64
 	// At is the event's time, Unix nanoseconds.
 	At int64
+	// Macros are values, taken when the alert was made, of macros (with their braces) that the media type's script wants.
+	Macros map[string]string
 	// Error is what went wrong at the last attempt.
 	Error string
 	// Together is the first alert of the message that this one was sent in; zero when it was sent alone.
@@ -109,6 +111,8 @@ type AlertChange struct {
 	Escalations, Ended []Escalation
 	// Alerts replace the stored ones with the same id.
 	Alerts []Alert
+	// Tags are added to stored events.
+	Tags map[EventID][]Tag
 	// PruneBefore deletes alerts that are not waiting and were made before, Unix nanoseconds; zero deletes none.
 	PruneBefore int64
 }

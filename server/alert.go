@@ -10,12 +10,15 @@ import (
 	"time"
 
 	"tidemark/alert"
+	"tidemark/alert/media"
 	"tidemark/api"
 	"tidemark/api/rest"
 	"tidemark/confdb"
 	"tidemark/event"
+	"tidemark/internal/guard"
 	"tidemark/internal/vfs"
 	"tidemark/model"
+	"tidemark/preproc/script"
 )
 
 // scriptFolder is where the programs of script media are, in the data folder.
@@ -45,10 +48,39 @@ func (o alertObjects) HostByID(id model.HostID) (*model.Host, bool) {
 // Template implements alert.Objects.
 func (o alertObjects) Template(id model.TemplateID) string { return o.template(id) }
 
+// UserMacro implements alert.Objects.
+func (o alertObjects) UserMacro(host model.HostID, macro string) (string, bool) {
+	return o.items.cache.Snapshot().UserMacro(host, macro)
+}
+
+// alertScripts is how many webhooks in JavaScript run at once.
+const alertScripts = 4
+
+// webhooks runs the scripts of media types.
+type webhooks struct{ runner *script.Runner }
+
+// RunWebhook implements media.Runner.
+func (w webhooks) RunWebhook(ctx context.Context, j media.Job) ([]byte, string, error) {
+	out, err := w.runner.Do(ctx, script.Job{Source: j.Source, Value: j.Value, Timeout: j.Timeout, Webhook: true, Allow: j.Allow})
+	return out.Value, out.Log, err
+}
+
+// openWebhooks makes the processes of webhooks: their own, so that a slow service keeps no value from its steps. They start when they are needed.
+func (s *Server) openWebhooks() media.Runner {
+	if len(s.o.ScriptWorker) == 0 {
+		return nil
+	}
+	s.alertScripts = script.New(script.Options{
+		Command: s.o.ScriptWorker, Workers: alertScripts, Use: "alerts", Metrics: s.metrics,
+		Rules: guard.Options{Denied: s.o.Collect.Denied, OwnPorts: ports(s.o.HTTP)},
+	})
+	return webhooks{s.alertScripts}
+}
+
 // openAlerts opens alerting over the events.
 func (s *Server) openAlerts(ctx context.Context, _ vfs.FS) error {
 	a, err := alert.Open(ctx, alert.Options{
-		Store: s.db, Objects: alertObjects{eventObjects{s.names}, s.templateName}, Problems: s.events, Names: s.events,
+		Store: s.db, Objects: alertObjects{eventObjects{s.names}, s.templateName}, Problems: s.events, Names: s.events, Scripts: s.openWebhooks(),
 		ScriptFolder: filepath.Join(s.o.Data, scriptFolder), Healthy: s.healthyForHeartbeat, Metrics: s.metrics, Logger: s.logger,
 	})
 	if err != nil {
@@ -123,6 +155,17 @@ func (a alerting) Test(ctx context.Context, t rest.AlertTest) (string, error) {
 // Alerts implements rest.Alerting.
 func (a alerting) Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, error) {
 	return a.alerter.Alerts(ctx, f)
+}
+
+// Links implements rest.Alerting.
+func (a alerting) Links(problems []model.Problem) [][]rest.Link {
+	out := make([][]rest.Link, len(problems))
+	for i, links := range a.alerter.Links(problems) {
+		for _, l := range links {
+			out[i] = append(out[i], rest.Link(l))
+		}
+	}
+	return out
 }
 
 // Acknowledge implements rest.Alerting.

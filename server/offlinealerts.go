@@ -55,6 +55,12 @@ func (nothing) HostByID(model.HostID) (*model.Host, bool) { return nil, false }
 // Template implements alert.Objects.
 func (nothing) Template(model.TemplateID) string { return "" }
 
+// UserMacro implements alert.Objects.
+func (nothing) UserMacro(model.HostID, string) (string, bool) { return "", false }
+
+// AddTags implements alert.Problems.
+func (nothing) AddTags(model.EventID, []model.Tag) {}
+
 // Problem implements alert.Problems.
 func (nothing) Problem(model.EventID) (model.Problem, bool) { return model.Problem{}, false }
 

@@ -144,6 +144,9 @@ func (s *Server) Close() error {
 		if s.checks != nil {
 			closers = append(closers, s.checks)
 		}
+		if s.alertScripts != nil {
+			closers = append(closers, s.alertScripts)
+		}
 		if s.scripts != nil {
 			closers = append(closers, s.scripts)
 		}

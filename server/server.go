@@ -131,14 +131,16 @@ type Server struct {
 	checks      *collectors.Set
 	traps       *collectors.Traps
 	scripts     *script.Runner
-	presence    *presence
-	discovery   *discovery.Engine
-	noData      noData
-	series      *series.Table
-	seriesItems *seriesItems
-	scraper     *scrape.Scraper
-	remoteWrite *remotewrite.Handler
-	otlp        *otlp.Handler
+	// alertScripts runs webhooks in JavaScript; nil when scripts are switched off.
+	alertScripts *script.Runner
+	presence     *presence
+	discovery    *discovery.Engine
+	noData       noData
+	series       *series.Table
+	seriesItems  *seriesItems
+	scraper      *scrape.Scraper
+	remoteWrite  *remotewrite.Handler
+	otlp         *otlp.Handler
 
 	querier *query.Querier
 	// queryLog is nil for none.

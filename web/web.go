@@ -141,6 +141,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	secure(w.Header())
+	if r.URL.Path == eventPage {
+		http.Redirect(w, r, "problems?show=all", http.StatusFound)
+		return
+	}
 	f, ok := h.files[r.URL.Path]
 	if !ok && isView(r.URL.Path) {
 		f, ok = h.index, true
@@ -175,6 +179,9 @@ var views = map[string]bool{
 	"": true, "login": true, "welcome": true, "account": true, "users": true, "audit": true, "problems": true, "hosts": true, "items": true, "requests": true, "explore": true, "dashboards": true,
 	"server": true, "storage": true, "alerting": true, "configuration": true,
 }
+
+// eventPage is where the messages of Zabbix's webhook scripts link to.
+const eventPage = "/tr_events.php"
 
 // isView tells whether an address is one of the page's own. A view's address has no file extension, so that a missing
 // script is an error and not a page.

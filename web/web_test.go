@@ -171,3 +171,12 @@ func TestEmbedded(t *testing.T) {
 		t.Errorf("GET / gave %d %q", response.StatusCode, body)
 	}
 }
+
+// Messages of Zabbix's webhook scripts link to this address.
+func TestEventPage(t *testing.T) {
+	w := httptest.NewRecorder()
+	Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/tr_events.php?triggerid=1&eventid=2", nil))
+	if w.Code != http.StatusFound || w.Header().Get("Location") != "/problems?show=all" {
+		t.Errorf("%d to %s, want 302 to /problems?show=all", w.Code, w.Header().Get("Location"))
+	}
+}

@@ -29,6 +29,8 @@ type Alerting interface {
 	Test(ctx context.Context, t AlertTest) (answer string, err error)
 	// Alerts lists alerts, newest first.
 	Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, error)
+	// Links returns the links of problems, a list for each: those that media types make of the tags their messages added.
+	Links(problems []model.Problem) [][]Link
 	// Acknowledge marks a problem as seen and tells those whom an action names.
 	Acknowledge(ctx context.Context, problem model.EventID, author, message string) error
 }

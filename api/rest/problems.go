@@ -19,12 +19,16 @@ func (a *API) formatProblems(ctx context.Context, problems []model.Problem) ([]P
 	out := make([]Problem, 0, len(problems))
 	var items []model.ItemID
 	var rows []int
+	links := make([][]Link, len(problems))
+	if a.options.Alerting != nil {
+		links = a.options.Alerting.Links(problems)
+	}
 	for i := range problems {
 		p := &problems[i]
 		row := Problem{
 			EventID: formatID(p.ID), TriggerID: formatID(p.TriggerID), HostID: formatID(p.HostID), Name: p.Name,
 			Severity: p.Severity.String(), At: floorMillis(p.At), RecoveredAt: optionalMillis(p.RecoveredAt),
-			OpData: p.OpData, Tags: formatTags(p.Tags), Acknowledged: p.Acknowledged,
+			OpData: p.OpData, Tags: formatTags(p.Tags), Acknowledged: p.Acknowledged, Links: links[i],
 		}
 		if h, ok := configuration.HostByID(p.HostID); ok {
 			row.Host, row.HostName = h.Host, visibleName(h)

@@ -172,6 +172,14 @@ type Problem struct {
 	Tags         []Tag  `json:"tags"`
 	Acknowledged bool   `json:"acknowledged"`
 	ValueNow     string `json:"value_now"`
+	// Links lead to where the problem is dealt with, such as a ticket.
+	Links []Link `json:"links,omitempty"`
+}
+
+// Link is an address with its name.
+type Link struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
 }
 
 // ProblemList is a page of problems.

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"os/exec"
 	"sync"
 	"time"
@@ -36,7 +37,7 @@ const (
 // Options of a Runner. Command is needed.
 type Options struct {
 	// Command is the program of a worker with its arguments; it must call Serve on its standard input and output. It gets an empty
-	// environment but for MemoryVariable and RulesVariable.
+	// environment but for MemoryVariable, RulesVariable, and the variables that say which certificates are trusted.
 	Command []string
 	// Workers is how many processes there are at most; zero is DefaultWorkers.
 	Workers int
@@ -257,6 +258,11 @@ func (r *Runner) worker() (*worker, error) {
 		return nil, fmt.Errorf("start a process for scripts: %w", err)
 	}
 	c.Env = append([]string{fmt.Sprintf("%s=%d", MemoryVariable, r.o.MemoryBytes), RulesVariable + "=" + string(rules)}, r.o.Environment...)
+	for _, name := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR"} { // whom to trust is the administrator's choice, as for the server itself
+		if v := os.Getenv(name); v != "" {
+			c.Env = append(c.Env, name+"="+v)
+		}
+	}
 	c.Dir = "/"
 	isolate(c)
 	w := &worker{command: c, stderr: &tail{}}

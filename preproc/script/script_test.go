@@ -78,6 +78,7 @@ func TestRun(t *testing.T) {
 	f("return md5(value) + ' ' + sha256('')", "", "d41d8cd98f00b204e9800998ecf8427e e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
 	f("return hmac('sha256', 'key', 'The quick brown fox jumps over the lazy dog')", "", "f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8")
 	f("return hmac('sha1', 'a', 'b')", "", `error: hmac: "sha1" is no algorithm; expected md5 or sha256`)
+	f("try { hmac('sha1', 'a', 'b') } catch (e) { return 'failed: ' + e }", "", `failed: Error: hmac: "sha1" is no algorithm; expected md5 or sha256`)
 	f("return hmac('md5', null, 'b')", "", `error: argument 2 is missing`)
 	f("return sign('sha256', 'x', 'b')", "", `error: sign: the key is no RSA private key in PEM`)
 	f(`return XML.fromJson('{"a":{"@b":"1","c":["x",null]}}')`, "", `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+`<a b="1"><c>x</c><c/></a>`+"\n")

@@ -36,7 +36,9 @@ type session struct {
 
 // throw ends the function that the script called with an error that it may catch.
 func (s *session) throw(format string, args ...any) {
-	panic(s.vm.NewGoError(fmt.Errorf(format, args...)))
+	o := s.vm.NewGoError(fmt.Errorf(format, args...))
+	_ = o.Set("name", "Error") // scripts put it into their own messages
+	panic(o)
 }
 
 // text is a value as text; objects have their JSON.

@@ -196,10 +196,12 @@ func readable(err error) error {
 	if errors.As(err, &thrown) {
 		if o, ok := thrown.Value().(*goja.Object); ok {
 			if m := o.Get("message"); m != nil && !goja.IsUndefined(m) {
-				if name := o.Get("name").String(); name != "GoError" {
-					return errors.New(name + ": " + m.String())
+				if own := o.Get("value"); own != nil {
+					if _, ok := own.Export().(error); ok {
+						return errors.New(m.String()) // of one of our own functions
+					}
 				}
-				return errors.New(m.String()) // of one of our own functions
+				return errors.New(o.Get("name").String() + ": " + m.String())
 			}
 		}
 		return errors.New(thrown.Value().String())

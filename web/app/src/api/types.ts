@@ -89,6 +89,8 @@ export interface Problem {
   tags: Tag[];
   acknowledged: boolean;
   value_now: string;
+  /** links lead to where the problem is dealt with, such as a ticket. */
+  links?: { name: string; url: string }[];
 }
 
 export interface Trigger {

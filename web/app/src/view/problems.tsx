@@ -139,6 +139,11 @@ const COLUMNS: Column<Problem>[] = [
         <span class="problem-name">{p.name}</span>
         {p.acknowledged && <span class="muted"> seen</span>}
         {p.opdata !== '' && <span class="muted problem-opdata">{p.opdata}</span>}
+        {p.links?.map((link) => (
+          <a key={link.url} class="problem-link" href={link.url} target="_blank" rel="noopener noreferrer">
+            {link.name}
+          </a>
+        ))}
       </>
     ),
     sort: (p) => p.name,
