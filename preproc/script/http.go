@@ -13,7 +13,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
+	"github.com/Azure/go-ntlmssp"
 	"github.com/dop251/goja"
 	"github.com/icholy/digest"
 
@@ -121,11 +123,12 @@ func (h *httpRequest) setProxy(c goja.FunctionCall) goja.Value {
 	return goja.Undefined()
 }
 
-// setAuth takes a mask of kinds, a user and a password. Of several kinds one that is known is used.
+// setAuth takes a mask of kinds, a user and a password. Of several kinds digest goes before NTLM, and NTLM before basic; a server that takes only
+// basic gets that.
 func (h *httpRequest) setAuth(c goja.FunctionCall) goja.Value {
 	kinds := c.Argument(0).ToInteger()
-	if kinds != 0 && kinds&(authBasic|authDigest) == 0 {
-		h.throw("HttpRequest: authentication of kind %d is not known; expected HTTPAUTH_BASIC or HTTPAUTH_DIGEST", kinds)
+	if kinds != 0 && kinds&(authBasic|authDigest|authNTLM) == 0 {
+		h.throw("HttpRequest: authentication of kind %d is not known; expected HTTPAUTH_BASIC, HTTPAUTH_DIGEST or HTTPAUTH_NTLM", kinds)
 	}
 	h.auth, h.user, h.password = kinds, "", ""
 	if kinds != 0 {
@@ -179,14 +182,13 @@ func (h *httpRequest) exchange(method, target string, data goja.Value) ([]byte, 
 		return nil, err
 	}
 	response, err := h.client().Do(r)
-	if err == nil && response.StatusCode == http.StatusUnauthorized && h.auth&authDigest != 0 && h.auth&authBasic != 0 {
-		// It offered no digest, or did not believe it.
+	if err == nil && response.StatusCode == http.StatusUnauthorized && h.auth&authBasic != 0 && h.auth != authBasic {
+		// It offered nothing better, or did not believe it.
 		_ = response.Body.Close()
+		h.auth = authBasic
 		if r, err = h.request(ctx, method, target, body); err != nil {
 			return nil, err
 		}
-		r.SetBasicAuth(h.user, h.password)
-		h.auth = authBasic
 		response, err = h.client().Do(r)
 	}
 	if err != nil {
@@ -230,7 +232,7 @@ func (h *httpRequest) request(ctx context.Context, method, target string, body [
 		}
 		r.Header.Set("Content-Type", kind)
 	}
-	if h.auth&authBasic != 0 && h.auth&authDigest == 0 {
+	if h.auth&(authBasic|authNTLM) != 0 && h.auth&authDigest == 0 { // NTLM takes user and password from there
 		r.SetBasicAuth(h.user, h.password)
 	}
 	return r, nil
@@ -242,7 +244,12 @@ func (h *httpRequest) client() *http.Client {
 	if h.proxy != nil {
 		transport.Proxy = http.ProxyURL(h.proxy)
 	}
-	if h.auth&authDigest != 0 {
+	switch {
+	case h.auth&authDigest == 0 && h.auth&authNTLM != 0:
+		transport.DisableKeepAlives = false // its three messages belong to one connection
+		transport.IdleConnTimeout = time.Second
+		return &http.Client{Transport: &ntlmssp.Negotiator{RoundTripper: transport}}
+	case h.auth&authDigest != 0:
 		return &http.Client{Transport: &digest.Transport{Username: h.user, Password: h.password, Transport: transport}}
 	}
 	return &http.Client{Transport: transport}

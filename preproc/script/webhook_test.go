@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"crypto/md5" //nolint:gosec // digest authentication
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -88,6 +89,10 @@ func guarded(w http.ResponseWriter, q *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
+	if q.URL.Path == "/ntlm" {
+		ntlm(w, q)
+		return
+	}
 	fields := map[string]string{}
 	for _, m := range regexp.MustCompile(`(\w+)="?([^",]*)`).FindAllStringSubmatch(strings.TrimPrefix(q.Header.Get("Authorization"), "Digest "), -1) {
 		fields[m[1]] = m[2]
@@ -126,7 +131,9 @@ func TestHTTP_authentication(t *testing.T) {
 	f("/basic", "HTTPAUTH_NONE", "401")
 	f("/digest", "HTTPAUTH_DIGEST", "in with data200")
 	f("/digest", "HTTPAUTH_BASIC | HTTPAUTH_DIGEST | HTTPAUTH_NTLM", "in with data200")
-	f("/digest", "HTTPAUTH_NTLM", "HttpRequest: authentication of kind 8 is not known; expected HTTPAUTH_BASIC or HTTPAUTH_DIGEST")
+	f("/digest", "HTTPAUTH_NEGOTIATE", "HttpRequest: authentication of kind 4 is not known; expected HTTPAUTH_BASIC, HTTPAUTH_DIGEST or HTTPAUTH_NTLM")
+	f("/ntlm", "HTTPAUTH_NTLM", "in by NTLM with data200")
+	f("/basic", "HTTPAUTH_NTLM | HTTPAUTH_BASIC", "in200")
 }
 
 func TestHTTP_headers(t *testing.T) {
@@ -151,4 +158,23 @@ func TestHTTP_headers(t *testing.T) {
 	f("q.options(value); return q.getHeaders()['X-Two'] + q.getHeaders(true)['X-Two'][1] + q.GetHeaders(true)['X-Two'].length", "a, bb2")
 	f("return q.head(value) + q.getStatus()", "200")
 	f("try { q.addHeader('a: ' + new Array(1<<18).join('x')) } catch (e) { return 'long' }", "long")
+}
+
+// ntlm has the exchange of NTLM over one connection; what a real server makes of the last message is not looked at.
+func ntlm(w http.ResponseWriter, q *http.Request) {
+	challenge := append([]byte("NTLMSSP\x00\x02\x00\x00\x00\x00\x00\x00\x00\x38\x00\x00\x00\x01\x02\x08\x00"), make([]byte, 8+8)...)
+	challenge = append(challenge, "\x00\x00\x00\x00\x38\x00\x00\x00"...)
+	challenge = append(challenge, make([]byte, 8)...)
+	body, _ := io.ReadAll(q.Body)
+	message, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(q.Header.Get("Authorization"), "NTLM "))
+	switch {
+	case len(message) < 9:
+		w.Header().Set("WWW-Authenticate", "NTLM")
+	case message[8] == 1:
+		w.Header().Set("WWW-Authenticate", "NTLM "+base64.StdEncoding.EncodeToString(challenge))
+	default:
+		fmt.Fprintf(w, "in by NTLM with %s", body)
+		return
+	}
+	w.WriteHeader(http.StatusUnauthorized)
 }
