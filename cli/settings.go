@@ -31,8 +31,11 @@ type settings struct {
 	agentInterval             time.Duration
 	mongo, mongoURI, mongoLog string
 	tls                       config.AgentTLS
-	verbose                   bool
-	flags                     *pflag.FlagSet
+	// proxy has the flags that say how to connect to a server mean the proxy instead of the agent.
+	proxy     bool
+	proxyName string
+	verbose   bool
+	flags     *pflag.FlagSet
 }
 
 // addServer adds the flags of the server.
@@ -56,6 +59,14 @@ func (s *settings) addCommon(f *pflag.FlagSet) {
 func (s *settings) addAgent(f *pflag.FlagSet) {
 	f.StringVar(&s.agentHost, "host", "", "name of this machine at the server (default: its host name)")
 	f.StringVar(&s.mongo, "mongo", "", "watch MongoDB traffic on this network device, such as eth0, lo or any (needs root or CAP_NET_RAW)")
+	s.addTLS(f)
+	f.StringVar(&s.mongoLog, "mongo-log", "", "take slow requests from this JSON log of mongod, where the traffic is encrypted")
+	f.StringVar(&s.mongoURI, "mongo-uri", "", "ask the MongoDB server on this machine for its own counters, such as mongodb://127.0.0.1:27017/ (a password is better kept in agent.mongo.uri_file)")
+	f.DurationVar(&s.agentInterval, "interval", 0, "time between two measurements (default 1s)")
+}
+
+// addTLS adds the flags of connections to the server.
+func (s *settings) addTLS(f *pflag.FlagSet) {
 	f.StringVar(&s.tls.Connect, "tls-connect", "", "how to connect to the server: unencrypted, psk or cert (default unencrypted)")
 	f.StringVar(&s.tls.PSKIdentity, "tls-psk-identity", "", "identity of the pre-shared key")
 	f.StringVar(&s.tls.PSKFile, "tls-psk-file", "", "file with the pre-shared key in hexadecimal digits")
@@ -64,9 +75,17 @@ func (s *settings) addAgent(f *pflag.FlagSet) {
 	f.StringVar(&s.tls.KeyFile, "tls-key-file", "", "file with the key of the own certificate")
 	f.StringVar(&s.tls.ServerIssuer, "tls-server-cert-issuer", "", "issuer that the server's certificate must have")
 	f.StringVar(&s.tls.ServerSubject, "tls-server-cert-subject", "", "subject that the server's certificate must have")
-	f.StringVar(&s.mongoLog, "mongo-log", "", "take slow requests from this JSON log of mongod, where the traffic is encrypted")
-	f.StringVar(&s.mongoURI, "mongo-uri", "", "ask the MongoDB server on this machine for its own counters, such as mongodb://127.0.0.1:27017/ (a password is better kept in agent.mongo.uri_file)")
-	f.DurationVar(&s.agentInterval, "interval", 0, "time between two measurements (default 1s)")
+}
+
+// addProxy adds the flags of a proxy.
+func (s *settings) addProxy(f *pflag.FlagSet) {
+	s.proxy = true
+	s.addCommon(f)
+	f.StringVar(&s.agentServer, "server", "", "the server's address for agents, host:port (default 127.0.0.1:10051)")
+	f.StringVar(&s.proxyName, "name", "", "name of this proxy at the server (default: the machine's host name)")
+	f.StringVar(&s.trapper, "trapper", "", "address for agents and senders (default 127.0.0.1:10051)")
+	f.StringVar(&s.http, "http", "", "address of metrics and state (default "+config.DefaultProxyListen+")")
+	s.addTLS(f)
 }
 
 // load reads the file and puts the flags over it.
@@ -78,6 +97,10 @@ func (s *settings) load() (*config.Config, error) {
 			return nil, usageError{err}
 		}
 	}
+	server, secured := &c.Agent.Server, &c.Agent.TLS
+	if s.proxy {
+		server, secured = &c.Proxy.Server, &c.Proxy.TLS
+	}
 	texts := []struct {
 		flag string
 		to   *string
@@ -86,17 +109,18 @@ func (s *settings) load() (*config.Config, error) {
 		{"data", &c.Data, s.data},
 		{"http", &c.HTTP.Listen, s.http},
 		{"trapper", &c.Trapper.Listen, s.trapper},
-		{"server", &c.Agent.Server, s.agentServer},
+		{"server", server, s.agentServer},
+		{"name", &c.Proxy.Name, s.proxyName},
 		{"host", &c.Agent.Host, s.agentHost},
 		{"mongo", &c.Agent.MongoInterface, s.mongo},
-		{"tls-connect", &c.Agent.TLS.Connect, s.tls.Connect},
-		{"tls-psk-identity", &c.Agent.TLS.PSKIdentity, s.tls.PSKIdentity},
-		{"tls-psk-file", &c.Agent.TLS.PSKFile, s.tls.PSKFile},
-		{"tls-ca-file", &c.Agent.TLS.CAFile, s.tls.CAFile},
-		{"tls-cert-file", &c.Agent.TLS.CertificateFile, s.tls.CertificateFile},
-		{"tls-key-file", &c.Agent.TLS.KeyFile, s.tls.KeyFile},
-		{"tls-server-cert-issuer", &c.Agent.TLS.ServerIssuer, s.tls.ServerIssuer},
-		{"tls-server-cert-subject", &c.Agent.TLS.ServerSubject, s.tls.ServerSubject},
+		{"tls-connect", &secured.Connect, s.tls.Connect},
+		{"tls-psk-identity", &secured.PSKIdentity, s.tls.PSKIdentity},
+		{"tls-psk-file", &secured.PSKFile, s.tls.PSKFile},
+		{"tls-ca-file", &secured.CAFile, s.tls.CAFile},
+		{"tls-cert-file", &secured.CertificateFile, s.tls.CertificateFile},
+		{"tls-key-file", &secured.KeyFile, s.tls.KeyFile},
+		{"tls-server-cert-issuer", &secured.ServerIssuer, s.tls.ServerIssuer},
+		{"tls-server-cert-subject", &secured.ServerSubject, s.tls.ServerSubject},
 		{"mongo-log", &c.Agent.MongoLog, s.mongoLog},
 		{"mongo-uri", &c.Agent.MongoURI, s.mongoURI},
 	}

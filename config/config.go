@@ -37,6 +37,7 @@ type Config struct {
 	Autoregistration bool
 	Storage          Storage
 	Agent            Agent
+	Proxy            Proxy
 	Collect          Collect
 	Scrape           Scrape
 
@@ -210,6 +211,7 @@ func Default() *Config {
 		Trapper: Trapper{Listen: "127.0.0.1:10051"},
 		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}, Recompress: Recompress{Codec: RecompressOff, OlderThan: 24 * time.Hour, RateBytes: 20 << 20}, QueryLogBytes: 1 << 20},
 		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, MongoPlans: 10 * time.Minute, TLS: AgentTLS{Connect: "unencrypted"}},
+		Proxy:   defaultProxy(),
 		Collect: Collect{DeniedNetworks: "169.254.0.0/16,fe80::/10,fd00:ec2::254"},
 		set:     map[string]position{},
 	}
@@ -264,12 +266,8 @@ func (c *Config) Validate() error {
 	if c.Storage.Engine == EngineDB && c.Storage.DSN != "" {
 		wrong("storage.dsn", "found a connection string, but storage.engine is %s; expected engine postgres or no dsn", c.Storage.Engine)
 	}
-	switch t := c.Agent.TLS; {
-	case t.Connect == "psk" && (t.PSKIdentity == "" || t.PSKFile == ""):
-		wrong("agent.tls.connect", "found psk; expected agent.tls.psk_identity and agent.tls.psk_file with it")
-	case t.Connect == "cert" && (t.CAFile == "" || t.CertificateFile == "" || t.KeyFile == ""):
-		wrong("agent.tls.connect", "found cert; expected agent.tls.ca_file, agent.tls.certificate_file and agent.tls.key_file with it")
-	}
+	checkTLS("agent.tls", &c.Agent.TLS, wrong)
+	checkTLS("proxy.tls", &c.Proxy.TLS, wrong)
 	if c.Storage.Engine == EngineDB && c.Storage.Mode != ModeAuto {
 		wrong("storage.mode", "found mode %s, but storage.engine is %s; expected engine postgres or no mode", c.Storage.Mode, c.Storage.Engine)
 	}

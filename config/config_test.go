@@ -48,6 +48,18 @@ agent:
     connect: psk
     psk_identity: one
     psk_file: one.psk
+proxy:
+  server: monitor.example:10051
+  name: branch
+  refresh: 10s
+  buffer: 1GiB
+  buffer_age: 0
+  tls:
+    connect: cert
+    ca_file: ca.pem
+    certificate_file: own.pem
+    key_file: own.key
+    server_subject: CN=monitor
 collect:
   allowed_networks: 10.0.0.0/8
   denied_networks: ""
@@ -68,6 +80,7 @@ func TestParse_full(t *testing.T) {
 		Autoregistration: true,
 		Storage:          Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20, MinimumAge: 30 * 24 * time.Hour, MinuteShare: 20, Snapshots: Snapshots{Every: 24 * time.Hour, Keep: 3, AtQuota: AtQuotaRefuse}, Recompress: Recompress{Codec: "zstd:3", OlderThan: 48 * time.Hour, RateBytes: 5 << 20}, QueryLogBytes: 2 << 20},
 		Agent:            Agent{Server: "monitor.example:10051", Host: "${literal}", Interval: 500 * time.Millisecond, BufferBytes: 16 << 20, MongoPlans: 10 * time.Minute, TLS: AgentTLS{Connect: "psk", PSKIdentity: "one", PSKFile: "one.psk"}},
+		Proxy:            Proxy{Server: "monitor.example:10051", Name: "branch", Refresh: 10 * time.Second, BufferBytes: 1 << 30, TLS: AgentTLS{Connect: "cert", CAFile: "ca.pem", CertificateFile: "own.pem", KeyFile: "own.key", ServerSubject: "CN=monitor"}},
 		Collect:          Collect{AllowedNetworks: "10.0.0.0/8", SSLFolder: "certs", JavaGateway: "127.0.0.1:10052"},
 	}
 	if !got.IsSet("http.tls.key_file") || got.IsSet("storage.dsn") {
@@ -102,7 +115,7 @@ func TestParse_mistakes(t *testing.T) {
 		{"key of a section", "listen: x\n", []string{"c:1:1: listen: no such setting; did you mean http.listen or trapper.listen?"}},
 		{"nothing near", "http:\n  xyzzyxyzzy: 1\n", []string{"c:2:3: http.xyzzyxyzzy: no such setting; expected one of insecure, listen, tls, token_file"}},
 		{"near the section of scrapes", "scrapes:\n", []string{"c:1:1: scrapes: no such setting; did you mean scrape?"}},
-		{"nothing near at the top", "xyzzyxyzzy: 1\n", []string{"c:1:1: xyzzyxyzzy: no such setting; expected one of agent, autoregistration, collect, data, http, scrape, storage, trapper"}},
+		{"nothing near at the top", "xyzzyxyzzy: 1\n", []string{"c:1:1: xyzzyxyzzy: no such setting; expected one of agent, autoregistration, collect, data, http, proxy, scrape, storage, trapper"}},
 		{"wrong types", "autoregistration: maybe\nstorage:\n  disk_space: [1]\n  page_cache_size:\n    a: b\ndata:\n", []string{
 			`c:1:19: autoregistration: found "maybe"; expected true or false`,
 			"c:3:15: storage.disk_space: found a list; expected a value",

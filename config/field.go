@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ func setting[T any](key string, parse func(string) (T, error), at func(*Config) 
 func anything[T any](T) error { return nil }
 
 // fields are all settings, in the order of the documentation.
-var fields = []field{
+var fields = slices.Concat([]field{
 	setting("data", parseText, func(c *Config) *string { return &c.Data }, filled("a folder")),
 	setting("http.listen", parseText, func(c *Config) *string { return &c.HTTP.Listen }, checkAddress),
 	setting("http.tls.certificate_file", parseText, func(c *Config) *string { return &c.HTTP.CertificateFile }, anything),
@@ -85,17 +86,9 @@ var fields = []field{
 	setting("agent.mongo.interval", ParseDuration, func(c *Config) *time.Duration { return &c.Agent.MongoInterval }, checkMongoInterval),
 	setting("agent.mongo.plans", ParseDuration, func(c *Config) *time.Duration { return &c.Agent.MongoPlans }, checkMongoPlans),
 	setting("agent.interval", ParseDuration, func(c *Config) *time.Duration { return &c.Agent.Interval }, checkInterval),
-	setting("agent.tls.connect", parseText, func(c *Config) *string { return &c.Agent.TLS.Connect }, oneOf("unencrypted", "psk", "cert")),
-	setting("agent.tls.psk_identity", parseText, func(c *Config) *string { return &c.Agent.TLS.PSKIdentity }, anything),
-	setting("agent.tls.psk_file", parseText, func(c *Config) *string { return &c.Agent.TLS.PSKFile }, anything),
-	setting("agent.tls.ca_file", parseText, func(c *Config) *string { return &c.Agent.TLS.CAFile }, anything),
-	setting("agent.tls.certificate_file", parseText, func(c *Config) *string { return &c.Agent.TLS.CertificateFile }, anything),
-	setting("agent.tls.key_file", parseText, func(c *Config) *string { return &c.Agent.TLS.KeyFile }, anything),
-	setting("agent.tls.server_issuer", parseText, func(c *Config) *string { return &c.Agent.TLS.ServerIssuer }, anything),
-	setting("agent.tls.server_subject", parseText, func(c *Config) *string { return &c.Agent.TLS.ServerSubject }, anything),
 	setting("agent.buffer", ParseSize, func(c *Config) *int64 { return &c.Agent.BufferBytes },
 		atLeast(MinAgentBufferBytes, false)),
-}
+}, tlsFields("agent.tls", func(c *Config) *AgentTLS { return &c.Agent.TLS }), proxyFields)
 
 func parseText(text string) (string, error) { return text, nil }
 

@@ -194,6 +194,8 @@ func (c *Checker) zabbix(host model.HostID, params []string, now time.Time) (str
 			"preprocessing_queue": "preproc", "lld_queue": "discovery", "discovery_queue": "networkdiscovery",
 			"connector_queue": "connector",
 		}[params[0]]+"_waiting_values")
+	case "proxy_history":
+		return c.sum(now, "tidemark_proxy_queue_values")
 	case "vps":
 		return c.sum(now, "tidemark_histsync_values_total")
 	case "process":

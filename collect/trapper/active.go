@@ -149,7 +149,7 @@ func hello(c *conn, r *zbx.Request) AgentHello {
 	}
 	return AgentHello{
 		Host: string(r.Host), Metadata: string(r.Metadata), Interface: string(r.Interface), IP: string(r.IP),
-		Port: int(min(r.Port, 1<<16-1)), Version: string(r.Version), Variant: int(min(r.Variant, 255)), Tidemark: r.Tidemark != 0, Peer: peer,
+		Port: int(min(r.Port, 1<<16-1)), Version: string(r.Version), Variant: int(min(r.Variant, 255)), Tidemark: r.Tidemark != 0, Peer: peer, Kind: c.peer.Kind,
 	}
 }
 

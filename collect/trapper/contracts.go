@@ -58,8 +58,9 @@ type AgentHello struct {
 	Variant int
 	// Tidemark is set for our own agent.
 	Tidemark bool
-	// Peer is the address that the connection came from, without port.
+	// Peer is the address that the connection came from, without port; Kind is how it is protected.
 	Peer string
+	Kind model.ConnectionKind
 }
 
 // Registrar takes in agents on their first word.

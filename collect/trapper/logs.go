@@ -35,6 +35,21 @@ func (l *logPositions) seed(m model.Mark) {
 	}
 }
 
+// SeedLog takes how far somebody else knows the log of an item to be read, unless a position of it is known here.
+func (s *Server) SeedLog(item model.ItemID, size, mtime uint64) { s.logs.offer(item, logPosition{size, mtime}) }
+
+func (l *logPositions) offer(item model.ItemID, p logPosition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, has := l.byItem[item]; has {
+		return
+	}
+	if l.byItem == nil {
+		l.byItem = make(map[model.ItemID]logPosition)
+	}
+	l.byItem[item] = p
+}
+
 func (l *logPositions) get(item model.ItemID) logPosition {
 	l.mu.Lock()
 	defer l.mu.Unlock()

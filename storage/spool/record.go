@@ -115,8 +115,9 @@ func decodeMarks(b *model.Batch, p []byte, count int) error {
 		if len(p) == 0 || len(p) < 1+int(p[0]) {
 			return "", false
 		}
-		s := string(p[1 : 1+p[0]])
-		p = p[1+p[0]:]
+		n := 1 + int(p[0])
+		s := string(p[1:n])
+		p = p[n:]
 		return s, true
 	}
 	for i := range count {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -249,5 +250,15 @@ func TestLog_Segments(t *testing.T) {
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A mark may be as long as its byte of length says.
+func TestRecord_longMarks(t *testing.T) {
+	text := strings.Repeat("m", 255)
+	r := Record{Batch: &model.Batch{Marks: []model.Mark{{Key: text, Value: text, At: 1}}}, Classes: []uint8{}}
+	got, err := decodePayload(appendPayload(nil, r, 0, 0, true))
+	if err != nil || !reflect.DeepEqual(got.Batch.Marks, r.Batch.Marks) {
+		t.Errorf("marks %+v, %v", got.Batch, err)
 	}
 }

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,4 +179,31 @@ func (s *server) values(host, key string) []string {
 		list[i] = v.Value.V
 	}
 	return list
+}
+
+// sendTo sends values as lines of zabbix_sender, with more arguments if need be, and reports whether all of them were taken.
+func sendTo(address, lines string, args ...string) bool {
+	ip, port, _ := net.SplitHostPort(address)
+	c := exec.Command("/usr/bin/zabbix_sender", append([]string{"-z", ip, "-p", port, "-T", "-N", "-i", "-"}, args...)...)
+	c.Stdin = strings.NewReader(lines)
+	out, err := c.CombinedOutput()
+	return err == nil && bytes.Contains(out, []byte("failed: 0;"))
+}
+
+// inOrder is list in rising order of time.
+func inOrder(list []string, first string) []string {
+	if len(list) > 1 && list[0] != first {
+		slices.Reverse(list)
+	}
+	return list
+}
+
+// write writes a file in a folder.
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

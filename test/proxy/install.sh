@@ -1,6 +1,6 @@
 #!/bin/sh
-# Unpacks the real zabbix_proxy of Debian beside the system, because its package and those of other Zabbix daemons exclude each other, and
-# installs what it and the tests need. Fetches only what is missing, starts no service, and fails when something is not there in the end.
+# Unpacks the real zabbix_proxy, zabbix_agentd and zabbix_server of Debian beside the system, because the packages of Zabbix daemons exclude each
+# other, and installs what they and the tests need. Fetches only what is missing, starts no service, and fails when something is not there in the end.
 set -eu
 
 root=/var/cache/tidemark-test/zabbix-proxy
@@ -16,7 +16,11 @@ libraries="libcurl3-gnutls libevent-2.1-7 libevent-extra-2.1-7 libevent-pthreads
 for package in $libraries; do
 	dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
 done
-if [ -z "$missing" ] && [ -x "$root/usr/sbin/zabbix_proxy" ]; then
+bash "$(dirname "$0")/../conformance/install.sh" /var/cache/tidemark-test/zabbix >"$log" 2>&1 || {
+	cat "$log" >&2
+	exit 1
+}
+if [ -z "$missing" ] && [ -x "$root/usr/sbin/zabbix_proxy" ] && [ -x "$root/usr/sbin/zabbix_agentd" ]; then
 	exit 0
 fi
 if [ "$(id -u)" != 0 ]; then
@@ -30,16 +34,18 @@ fetch() {
 		# shellcheck disable=SC2086
 		apt-get install -y -q --no-install-recommends $missing || return 1
 	fi
-	(cd "$dir" && apt-get download -q zabbix-proxy-sqlite3)
+	(cd "$dir" && apt-get download -q zabbix-proxy-sqlite3 zabbix-agent)
 }
 fetch >"$log" 2>&1 || {
 	apt-get update -q >>"$log" 2>&1 || true
 	fetch >>"$log" 2>&1 || {
 		cat "$log" >&2
-		echo "proxy: cannot install$missing and fetch zabbix-proxy-sqlite3" >&2
+		echo "proxy: cannot install$missing and fetch zabbix-proxy-sqlite3 and zabbix-agent" >&2
 		exit 1
 	}
 }
 mkdir -p "$root"
 dpkg-deb -x "$dir"/zabbix-proxy-sqlite3_*.deb "$root"
+dpkg-deb -x "$dir"/zabbix-agent_*.deb "$root"
 "$root/usr/sbin/zabbix_proxy" -V >/dev/null
+"$root/usr/sbin/zabbix_agentd" -V >/dev/null

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -95,14 +94,7 @@ func (p *zabbixProxy) start() {
 }
 
 // send sends values to the proxy as lines of zabbix_sender, and reports whether it took all of them.
-func (p *zabbixProxy) send(lines string) bool {
-	p.t.Helper()
-	ip, port, _ := net.SplitHostPort(p.address)
-	c := exec.Command("/usr/bin/zabbix_sender", "-z", ip, "-p", port, "-T", "-N", "-i", "-")
-	c.Stdin = strings.NewReader(lines)
-	out, err := c.CombinedOutput()
-	return err == nil && bytes.Contains(out, []byte("failed: 0;"))
-}
+func (p *zabbixProxy) send(lines string) bool { return sendTo(p.address, lines) }
 
 // kept is how many values the proxy has in its database, sent or not.
 func (p *zabbixProxy) kept() int {
@@ -198,17 +190,7 @@ func TestZabbixProxy(t *testing.T) {
 // checkProxyState looks at what the proxy reports besides values.
 func checkProxyState(t *testing.T, s *server, p *zabbixProxy) {
 	t.Helper()
-	ask := `{"request":"active checks","host":"new one","host_metadata":"Linux","ip":"127.0.0.1"}`
-	until(t, "an agent that registered at the proxy is a host of it", func() bool {
-		c, err := net.Dial("tcp", p.address)
-		if err != nil {
-			return false
-		}
-		defer c.Close()
-		fmt.Fprintf(c, "ZBXD\x01%s%s", []byte{byte(len(ask)), 0, 0, 0, 0, 0, 0, 0}, ask)
-		_, _ = c.Read(make([]byte, 1024))
-		return len(s.items("new one")) > 0
-	})
+	checkReported(t, s, p.address, "unavailable")
 	var list struct {
 		Proxies []struct {
 			Name, Version string
@@ -220,13 +202,29 @@ func checkProxyState(t *testing.T, s *server, p *zabbixProxy) {
 	if len(list.Proxies) != 1 || list.Proxies[0].Hosts != 2 || !strings.HasPrefix(list.Proxies[0].Version, "6.0") || list.Proxies[0].Backlog {
 		t.Errorf("proxies: %+v", list.Proxies)
 	}
+}
+
+// checkReported looks at the registration of an agent and the state of an interface that a proxy reports.
+func checkReported(t *testing.T, s *server, address, state string) {
+	t.Helper()
+	ask := `{"request":"active checks","host":"new one","host_metadata":"Linux","ip":"127.0.0.1"}`
+	until(t, "an agent that registered at the proxy is a host of it", func() bool {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "ZBXD\x01%s%s", []byte{byte(len(ask)), 0, 0, 0, 0, 0, 0, 0}, ask)
+		_, _ = c.Read(make([]byte, 1024))
+		return len(s.items("new one")) > 0
+	})
 	var hosts struct{ Hosts []struct{ ID, Host string } }
 	s.get("/api/hosts", nil, &hosts)
-	until(t, "the proxy says that the agent does not answer", func() bool {
+	until(t, "the proxy says that the agent is "+state, func() bool {
 		for _, h := range hosts.Hosts {
 			var faces struct{ Interfaces []struct{ State string } }
 			if s.get("/api/hosts/"+h.ID+"/interfaces", nil, &faces); h.Host == "db1" && len(faces.Interfaces) == 1 {
-				return faces.Interfaces[0].State == "unavailable"
+				return faces.Interfaces[0].State == state
 			}
 		}
 		return false

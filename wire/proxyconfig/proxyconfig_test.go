@@ -35,8 +35,8 @@ func testConfiguration() *Configuration {
 	return &Configuration{Hosts: []Host{{Host: host, Items: items, TLS: model.HostTLS{Connect: model.PSK, Accept: model.PSK, Identity: "i", Key: model.Secret("0123456789abcdef")}}}}
 }
 
-// cell finds a column of the row with the id.
-func cell(t *testing.T, body []byte, name string, id float64, column string) any {
+// cellOf finds a column of the row with the id.
+func cellOf(t *testing.T, body []byte, name string, id float64, column string) any {
 	t.Helper()
 	var all map[string]table
 	if err := json.Unmarshal(body, &all); err != nil {
@@ -65,7 +65,7 @@ func TestEncode(t *testing.T) {
 	}
 	f := func(table string, id float64, column string, want any) {
 		t.Helper()
-		if got := cell(t, body, table, id, column); got != want {
+		if got := cellOf(t, body, table, id, column); got != want {
 			t.Errorf("%s %v %s: %v, want %v", table, id, column, got, want)
 		}
 	}

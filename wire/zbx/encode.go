@@ -155,6 +155,11 @@ func (d *DataRequest) Add(dst []byte, row *Row) []byte {
 	} else {
 		dst = append(dst, ',')
 	}
+	return row.Append(dst)
+}
+
+// Append appends the row as an object.
+func (row *Row) Append(dst []byte) []byte {
 	dst = append(dst, '{')
 	start := len(dst)
 	dst = appendNumber(dst, "id", row.ID)

@@ -1,0 +1,92 @@
+package config
+
+import (
+	"fmt"
+	"time"
+)
+
+// Proxy is what stands between agents and a server.
+type Proxy struct {
+	// Server is the host:port of the server's agent protocol.
+	Server string
+	// Name is what the server knows the proxy by; empty for the machine's host name.
+	Name string
+	// Refresh is how often the configuration is asked for.
+	Refresh time.Duration
+	// BufferBytes bounds what waits on disk while the server is away, BufferAge how old it becomes; zero for no limit of age.
+	BufferBytes int64
+	BufferAge   time.Duration
+	TLS         AgentTLS
+}
+
+const (
+	// MinProxyBufferBytes is the least that a proxy's buffer can work in.
+	MinProxyBufferBytes = 64 << 20
+	minProxyRefresh     = time.Second
+	maxProxyRefresh     = 24 * time.Hour
+	minProxyBufferAge   = time.Hour
+)
+
+// DefaultProxyListen is where a proxy serves its metrics when http.listen says nothing.
+const DefaultProxyListen = "127.0.0.1:8421"
+
+func defaultProxy() Proxy {
+	return Proxy{Server: "127.0.0.1:10051", Refresh: time.Minute, BufferBytes: 4 << 30, BufferAge: 7 * 24 * time.Hour, TLS: AgentTLS{Connect: "unencrypted"}}
+}
+
+// proxyFields are the settings of a proxy.
+var proxyFields = append([]field{
+	setting("proxy.server", parseText, func(c *Config) *string { return &c.Proxy.Server }, checkAddress),
+	setting("proxy.name", parseText, func(c *Config) *string { return &c.Proxy.Name }, checkProxyName),
+	setting("proxy.refresh", ParseDuration, func(c *Config) *time.Duration { return &c.Proxy.Refresh }, checkRefresh),
+	setting("proxy.buffer", ParseSize, func(c *Config) *int64 { return &c.Proxy.BufferBytes }, atLeast(MinProxyBufferBytes, false)),
+	setting("proxy.buffer_age", ParseDuration, func(c *Config) *time.Duration { return &c.Proxy.BufferAge }, checkBufferAge),
+}, tlsFields("proxy.tls", func(c *Config) *AgentTLS { return &c.Proxy.TLS })...)
+
+// tlsFields are the settings of connections to the server.
+func tlsFields(section string, at func(*Config) *AgentTLS) []field {
+	text := func(name string, to func(*AgentTLS) *string, check func(string) error) field {
+		return setting(section+"."+name, parseText, func(c *Config) *string { return to(at(c)) }, check)
+	}
+	return []field{
+		text("connect", func(t *AgentTLS) *string { return &t.Connect }, oneOf("unencrypted", "psk", "cert")),
+		text("psk_identity", func(t *AgentTLS) *string { return &t.PSKIdentity }, anything),
+		text("psk_file", func(t *AgentTLS) *string { return &t.PSKFile }, anything),
+		text("ca_file", func(t *AgentTLS) *string { return &t.CAFile }, anything),
+		text("certificate_file", func(t *AgentTLS) *string { return &t.CertificateFile }, anything),
+		text("key_file", func(t *AgentTLS) *string { return &t.KeyFile }, anything),
+		text("server_issuer", func(t *AgentTLS) *string { return &t.ServerIssuer }, anything),
+		text("server_subject", func(t *AgentTLS) *string { return &t.ServerSubject }, anything),
+	}
+}
+
+func checkProxyName(name string) error {
+	if len(name) > 128 {
+		return fmt.Errorf("found a name of %d bytes; expected at most 128", len(name))
+	}
+	return nil
+}
+
+func checkRefresh(d time.Duration) error {
+	if d < minProxyRefresh || d > maxProxyRefresh {
+		return fmt.Errorf("found %s; expected %s to %s", d, minProxyRefresh, maxProxyRefresh)
+	}
+	return nil
+}
+
+func checkBufferAge(d time.Duration) error {
+	if d != 0 && d < minProxyBufferAge {
+		return fmt.Errorf("found %s; expected 0 for no limit, or at least %s", d, minProxyBufferAge)
+	}
+	return nil
+}
+
+// checkTLS reports what is missing for a kind of connection.
+func checkTLS(section string, t *AgentTLS, wrong func(key, format string, args ...any)) {
+	switch {
+	case t.Connect == "psk" && (t.PSKIdentity == "" || t.PSKFile == ""):
+		wrong(section+".connect", "found psk; expected %[1]s.psk_identity and %[1]s.psk_file with it", section)
+	case t.Connect == "cert" && (t.CAFile == "" || t.CertificateFile == "" || t.KeyFile == ""):
+		wrong(section+".connect", "found cert; expected %[1]s.ca_file, %[1]s.certificate_file and %[1]s.key_file with it", section)
+	}
+}
