@@ -36,7 +36,9 @@ func (l *logPositions) seed(m model.Mark) {
 }
 
 // SeedLog takes how far somebody else knows the log of an item to be read, unless a position of it is known here.
-func (s *Server) SeedLog(item model.ItemID, size, mtime uint64) { s.logs.offer(item, logPosition{size, mtime}) }
+func (s *Server) SeedLog(item model.ItemID, size, mtime uint64) {
+	s.logs.offer(item, logPosition{size, mtime})
+}
 
 func (l *logPositions) offer(item model.ItemID, p logPosition) {
 	l.mu.Lock()
