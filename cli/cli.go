@@ -32,7 +32,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.PersistentPreRun = func(c *cobra.Command, _ []string) { withToken(c, *token) }
 	root.AddCommand(auditCommand(), tokenCommand(), userCommand(), alertCommand(), upCommand(), serverCommand(), agentCommand(), checkConfigCommand(), importCommand(), exportCommand(), loadCommand(), storeCommand(), mongoCommand(), scriptWorkerCommand(), versionCommand(), hostCommand(), queueCommand(), checkCommand())
 	root.AddCommand(migrateCommand(), getCommand(), dashboardCommand())
-	root.AddCommand(proxiesCommand(), proxyCommand(), shadowCommand())
+	root.AddCommand(proxiesCommand(), proxyCommand(), shadowCommand(), discoveryCommand())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := root.ExecuteContext(ctx); err != nil {

@@ -3,6 +3,7 @@ package confcache
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	"tidemark/model"
 )
@@ -203,6 +204,16 @@ func (s *Snapshot) TriggersOf(host model.HostID) []model.Trigger {
 		return e.triggers
 	}
 	return nil
+}
+
+// ExpandGlobal replaces the global macros of a text; what is none stays as it is.
+func (s *Snapshot) ExpandGlobal(text string) string {
+	if !strings.Contains(text, "{$") {
+		return text
+	}
+	m := macros{levels: []macroLevel{newLevel(s.global)}}
+	out, _ := m.expand(text) // the error names macros that stay
+	return out
 }
 
 // Rules returns the discovery rules of a host, macros expanded. The slice must not be changed.

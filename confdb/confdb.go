@@ -160,7 +160,7 @@ func (d *DB) migrate(ctx context.Context) error {
 		return err
 	}
 	p, err := goose.NewProvider(goose.DialectSQLite3, d.sql, files,
-		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()), goose.WithAllowOutofOrder(true))
 	if err != nil {
 		return err
 	}

@@ -38,53 +38,100 @@ func (d *DB) RegisterHost(ctx context.Context, name, metadata string, interfaces
 	return d.RegisterProxied(ctx, "", name, metadata, interfaces...)
 }
 
+// Registration is an agent that registers itself.
+type Registration struct {
+	// Proxy is what the agent speaks to; a host that is made is assigned to it. Empty for the server.
+	Proxy, Host, Metadata string
+	Interfaces            []Interface
+	// Change is what actions ask for; nil for none, and then a host that is made gets the template that fits.
+	Change *model.HostChange
+}
+
 // RegisterProxied is RegisterHost for an agent that speaks to a proxy: a host that is made is assigned to it.
 func (d *DB) RegisterProxied(ctx context.Context, proxy, name, metadata string, interfaces ...Interface) (id model.HostID, made bool, err error) {
+	out, err := d.Register(ctx, Registration{Proxy: proxy, Host: name, Metadata: metadata, Interfaces: interfaces})
+	if err != nil {
+		return 0, false, err
+	}
+	return out.HostID, out.Made, nil
+}
+
+// Register makes sure that the host of an agent exists, and does with it what actions ask for. A known host is changed only when its
+// metadata did.
+func (d *DB) Register(ctx context.Context, x Registration) (*model.HostChanged, error) {
+	name, metadata, out := x.Host, x.Metadata, &model.HostChanged{}
 	if !validHostName(name) {
-		return 0, false, fmt.Errorf("host name %.130q: %w; expected 1 to 128 letters, digits, spaces, '.', '_' and '-'", name, ErrInvalid)
+		return nil, fmt.Errorf("host name %.130q: %w; expected 1 to 128 letters, digits, spaces, '.', '_' and '-'", name, ErrInvalid)
 	}
 	if len(metadata) > maxTextBytes {
 		metadata = metadata[:maxTextBytes]
 	}
 	metadata = strings.ToValidUTF8(metadata, "?")
-	err = d.change(ctx, "register host "+name, func(c *change) error {
+	err := d.change(ctx, "register host "+name, func(c *change) error {
+		*out = model.HostChanged{Host: name}
 		var old string
-		err := c.query(ctx, func(r *sql.Rows) error { return r.Scan(&id, &old) },
+		err := c.query(ctx, func(r *sql.Rows) error { return r.Scan(&out.HostID, &old) },
 			"SELECT id, metadata FROM hosts WHERE host = ?", name)
 		if err != nil {
 			return err
 		}
-		if id != 0 {
+		if out.HostID != 0 {
 			if old == metadata {
 				return nil
 			}
-			c.touch(id)
-			return c.exec(ctx, "UPDATE hosts SET metadata = ? WHERE id = ?", metadata, id)
+			c.touch(out.HostID)
+			if err := c.exec(ctx, "UPDATE hosts SET metadata = ? WHERE id = ?", metadata, out.HostID); err != nil || x.Change == nil {
+				return err
+			}
+			return c.act(ctx, x.Change, out)
 		}
-		made = true
-		if id, err = c.register(ctx, name, metadata, interfaces); err != nil || proxy == "" {
+		out.Made = true
+		if out.HostID, err = c.register(ctx, name, metadata, &x); err != nil {
 			return err
 		}
-		by, err := c.proxy(ctx, proxy)
+		if x.Change != nil {
+			if err := c.act(ctx, x.Change, out); err != nil {
+				return err
+			}
+		}
+		if x.Proxy == "" {
+			return nil
+		}
+		by, err := c.proxy(ctx, x.Proxy)
 		if err != nil {
 			return err
 		}
-		return c.assign(ctx, id, by, proxy)
+		return c.assign(ctx, out.HostID, by, x.Proxy)
 	})
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
-	return id, made, nil
+	return out, nil
 }
 
-func (c *change) register(ctx context.Context, name, metadata string, interfaces []Interface) (model.HostID, error) {
+// act does with a host that is there what actions ask for.
+func (c *change) act(ctx context.Context, asked *model.HostChange, out *model.HostChanged) error {
+	h := *asked
+	h.HostID, h.Group = out.HostID, RegisteredGroup
+	did := *out
+	if err := c.changeHost(ctx, &h, &did); err != nil {
+		return err
+	}
+	out.Missing = did.Missing
+	return nil
+}
+
+func (c *change) register(ctx context.Context, name, metadata string, x *Registration) (model.HostID, error) {
 	n, err := c.insert(ctx, "INSERT INTO hosts (host, name, metadata, interfaces) VALUES (?, ?, ?, ?)",
-		name, name, metadata, packInterfaces(interfaces))
+		name, name, metadata, packInterfaces(x.Interfaces))
 	if err != nil {
 		return 0, err
 	}
 	id := model.HostID(n)
 	c.touch(id)
+	if x.Change != nil {
+		return id, nil
+	}
 	group, _, err := c.group(ctx, hostGroup, RegisteredGroup, "")
 	if err != nil {
 		return 0, err

@@ -34,13 +34,14 @@ const (
 
 // proxies knows the proxies: who they are, what they are to do, and how they are doing. It implements trapper.Proxies.
 type proxies struct {
-	db     *confdb.DB
-	cache  *confcache.Cache
-	keys   *keyring.Keyring
-	used   func() (usedBytes, limitBytes int)
-	newer  bool // takes agents in that register themselves
-	logger *slog.Logger
-	start  int64
+	db      *confdb.DB
+	cache   *confcache.Cache
+	keys    *keyring.Keyring
+	used    func() (usedBytes, limitBytes int)
+	actions *netDiscovery
+	newer   bool // takes agents in that register themselves
+	logger  *slog.Logger
+	start   int64
 
 	waiting atomic.Bool
 	values  *metrics.Counter
@@ -210,7 +211,9 @@ func (p *proxies) Register(ctx context.Context, id model.ProxyID, hello trapper.
 	if h, ok := p.cache.Snapshot().Host(hello.Host); ok && h.Metadata == hello.Metadata {
 		return nil
 	}
-	_, made, err := p.db.RegisterProxied(ctx, s.Name, hello.Host, hello.Metadata, confdb.Interface{IP: hello.IP, DNS: hello.Interface, Port: hello.Port})
+	_, made, err := p.actions.register(ctx, confdb.Registration{
+		Proxy: s.Name, Host: hello.Host, Metadata: hello.Metadata, Interfaces: []confdb.Interface{{IP: hello.IP, DNS: hello.Interface, Port: hello.Port}},
+	}, hello.IP)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,8 @@ const maxProxyBody = 128 << 10
 
 func (s *Server) openProxies(ctx context.Context) error {
 	s.proxies = &proxies{
-		db: s.db, cache: s.cache, keys: s.agents.keys, used: s.histcache.Used, newer: s.o.Autoregistration, logger: s.logger, start: s.started.UnixNano(),
+		actions: s.network,
+		db:      s.db, cache: s.cache, keys: s.agents.keys, used: s.histcache.Used, newer: s.o.Autoregistration, logger: s.logger, start: s.started.UnixNano(),
 	}
 	s.proxies.measure(s.metrics)
 	return s.proxies.refresh(ctx)

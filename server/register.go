@@ -20,8 +20,10 @@ type registrar struct {
 	db    *confdb.DB
 	cache *confcache.Cache
 	// own is the template for an agent of ours on the server's machine; empty for none.
-	own    string
-	logger *slog.Logger
+	own string
+	// actions say what is done with new agents and with those that say something new of themselves.
+	actions *netDiscovery
+	logger  *slog.Logger
 }
 
 // Register implements trapper.Registrar.
@@ -34,7 +36,11 @@ func (r *registrar) Register(ctx context.Context, hello trapper.AgentHello) (boo
 	if ip == "" {
 		ip = hello.Peer
 	}
-	id, made, err := r.db.RegisterHost(ctx, hello.Host, metadata, confdb.Interface{IP: ip, Port: hello.Port})
+	peer := hello.Peer
+	if at, err := netip.ParseAddrPort(peer); err == nil {
+		peer = at.Addr().Unmap().String()
+	}
+	id, made, err := r.actions.register(ctx, confdb.Registration{Host: hello.Host, Metadata: metadata, Interfaces: []confdb.Interface{{IP: ip, Port: hello.Port}}}, peer)
 	if err != nil {
 		return false, fmt.Errorf("register host %q: %w", hello.Host, err)
 	}

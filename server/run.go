@@ -58,6 +58,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return s.scraper.Run(running) })
 	g.Go(func() error { return s.discovery.Run(running) })
+	g.Go(func() error { return s.network.scanner.Run(running) })
 	g.Go(func() error { return s.watchNoData(running) })
 	g.Go(func() error { return s.evaluator.Run(running) })
 	g.Go(func() error { return s.events.Run(running) })

@@ -32,6 +32,7 @@ import (
 	"tidemark/event"
 	"tidemark/histcache"
 	"tidemark/histsync"
+	"tidemark/internal/guard"
 	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/preproc"
@@ -135,6 +136,7 @@ type Server struct {
 	alertScripts *script.Runner
 	presence     *presence
 	discovery    *discovery.Engine
+	network      *netDiscovery
 	noData       noData
 	series       *series.Table
 	seriesItems  *seriesItems
@@ -346,6 +348,9 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	if s.agents, err = openAgentAccess(ctx, s.db, s.o.Certificates, s.logger); err != nil {
 		return err
 	}
+	if err := s.openNetDiscovery(ctx); err != nil {
+		return err
+	}
 	if err := s.openProxies(ctx); err != nil {
 		return err
 	}
@@ -359,7 +364,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 		},
 	}
 	if s.o.Autoregistration {
-		options.Registrar = &registrar{db: s.db, cache: s.cache, own: s.ownTemplate(), logger: s.logger}
+		options.Registrar = &registrar{db: s.db, cache: s.cache, own: s.ownTemplate(), actions: s.network, logger: s.logger}
 	}
 	s.trapper = trapper.New(options)
 	s.traps = s.openTraps()
@@ -369,6 +374,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	if s.checks, err = collectors.Open(s.collectorOptions()); err != nil {
 		return fmt.Errorf("open the collectors: %w", err)
 	}
+	s.network.scanner.Use(newNetProber(s.checks.Kinds, guard.New(s.rules()), s.cache))
 	s.polling = newPolling(pollingOptions{
 		sink: s.preproc, names: s.names, values: s.values, trends: s.hours, version: s.o.Version, started: s.started,
 		kinds: append(s.agents.kinds(), s.checks.Kinds...), tasks: collectors.Task, quiet: s.noData.has, proxied: s.proxies.interfaceOf, metrics: s.metrics, logger: s.logger,
