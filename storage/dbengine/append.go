@@ -219,10 +219,10 @@ func (db *DB) oldest(now int64) *[MaxClasses]int64 {
 // full reports whether the hot page of a series must be sealed.
 func (db *DB) full(s *series) bool {
 	l := db.o.limits
-	if l.pageValues/2 <= int(s.page.count) && s.page.width == 8 {
+	if l.pageValues/2 <= int(s.page.count) && 4*l.pageValues <= int(s.page.end) { // wide numbers take no more room than others
 		return true
 	}
-	return s.count() >= l.pageValues || len(s.arena) >= l.pageBytes
+	return s.count() >= l.pageValues || len(s.rest().arena) >= l.pageBytes
 }
 
 // place puts a value into its series; the shard is locked. It returns the flags that the value gets, and sets v.at to where
@@ -273,7 +273,7 @@ func (db *DB) begin(s *series, t model.ValueType, before model.LSN, now int64) {
 func (db *DB) pushNewest(s *series, v *value, before model.LSN, now int64) {
 	db.begin(s, v.valueType, before, now)
 	if v.valueType.InArena() {
-		s.texts = append(s.texts, sample{at: v.at, bits: s.keep(v)})
+		s.pushText(v)
 	} else {
 		if s.trend == nil {
 			db.trendOf(s)
@@ -286,13 +286,14 @@ func (db *DB) pushNewest(s *series, v *value, before model.LSN, now int64) {
 
 // lookup looks for the stored value of an instant. Its text is good until the shard is unlocked or another page is looked at.
 func (db *DB) lookup(s *series, at int64) (v value, found bool) {
-	if p, ok := find(s.late, at); ok {
-		return storedValue(s.valueType, p, s.arena), true
+	o := s.rest()
+	if p, ok := find(o.late, at); ok {
+		return storedValue(s.valueType, p, o.arena), true
 	}
 	if at > s.floor {
-		return lookupMemory(&numbersOrTexts{s.page.freeze(), s.texts}, s.valueType, s.arena, at)
+		return lookupMemory(&numbersOrTexts{s.page.freeze(), o.texts}, s.valueType, o.arena, at)
 	}
-	for _, d := range s.dirty {
+	for d := s.dirty; d != nil; d = d.next {
 		if p, ok := find(d.late, at); ok {
 			return storedValue(d.valueType, p, d.arena), true
 		}

@@ -137,7 +137,6 @@ func (db *DB) writeExtents(p *pair, x *extents) error {
 	}
 	p.size, p.journalSize = size, journalSize
 	p.sequence += uint64(len(x.refs))
-	p.extents = append(p.extents, x.made...)
 	for i := range x.made {
 		p.note(&x.made[i])
 	}

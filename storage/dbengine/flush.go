@@ -350,9 +350,7 @@ func (db *DB) install(group []built, p *pair, refs []extentPlace) {
 				count: uint32(q.Count), valueType: q.Type, kind: q.Kind,
 			})
 		}
-		// A new slice: a reader may hold the old one.
-		k := slices.Index(b.series.dirty, b.sealed)
-		b.series.dirty = slices.Concat(b.series.dirty[:k], b.series.dirty[k+1:])
+		b.series.unchain(b.sealed)
 		b.clean = true
 		sh.mu.Unlock()
 		db.dirtyBytes.Add(-b.size)

@@ -13,8 +13,10 @@ const (
 	maxScale = 6
 	// maxScaled bounds those integers, so that each is exact as a float and so is rounding to them.
 	maxScaled = 1 << 51
-	// rowsAtFirst is the room of a page's first buffer in values.
-	rowsAtFirst = 32
+	// blockRows values of a hot page have one width. A page has widthBlocks blocks; the last one takes all further values, of which there
+	// are some when a batch has many of one series.
+	blockRows   = 64
+	widthBlocks = 16
 	// maxClockStart is the last row of a clock with which a page may start, so that clocks end.
 	maxClockStart = 2048
 )
@@ -32,16 +34,20 @@ type clock struct {
 	shift, fork uint32
 }
 
-// hotPage is the growing page of a series of numbers. Each value takes width bytes, its difference to the one before;
-// while all are equal there is no buffer. Floats with few decimals are kept as integers.
+// hotPage is the growing page of a series of numbers. Each value takes the width of its block, its difference to the one before:
+// a block in which all are equal has no bytes. Floats with few decimals are kept as integers.
 type hotPage struct {
 	clock *clock
 	buf   []byte
 	// base and last are the first and the last number, scaled.
 	base, last uint64
+	// widths are those of the blocks, 4 bits each: 0, 1, 2, 4 or 8 bytes.
+	widths uint64
 	// first is the clock's row of the first value.
 	first, count uint32
-	// width is 0, 1, 2, 4 or 8.
+	// end is how much of buf is in use.
+	end uint32
+	// width is that of the block that grows.
 	width uint8
 	// scale is 0 for numbers kept as their bits, else the decimals and one.
 	scale uint8
@@ -49,11 +55,11 @@ type hotPage struct {
 
 // numbers are the values of a hot page at one moment. They never change, and need no lock.
 type numbers struct {
-	times []int64
-	buf   []byte
-	base  uint64
-	width uint8
-	scale uint8
+	times  []int64
+	buf    []byte
+	base   uint64
+	widths uint64
+	scale  uint8
 }
 
 // freeze returns the values that the page holds now.
@@ -62,8 +68,8 @@ func (p *hotPage) freeze() numbers {
 		return numbers{}
 	}
 	return numbers{
-		times: p.clock.at[p.first : p.first+p.count : p.first+p.count], buf: p.buf[:int(p.width)*int(p.count)],
-		base: p.base, width: p.width, scale: p.scale,
+		times: p.clock.at[p.first : p.first+p.count : p.first+p.count], buf: p.buf[:p.end],
+		base: p.base, widths: p.widths, scale: p.scale,
 	}
 }
 
@@ -120,45 +126,51 @@ func (p *hotPage) push(t model.ValueType, bits uint64) {
 			return
 		}
 	}
-	n := int(p.count)
-	d := u - p.last
-	switch p.width {
-	case 0:
-		if n == 0 {
-			p.base, p.last, p.count = bits, bits, 1
+	if p.count%blockRows == 0 && p.count < blockRows*widthBlocks {
+		if p.count == 0 {
+			p.base, p.last, p.count = u, u, 1
 			return
 		}
+		p.width = 0
+	}
+	d, end := u-p.last, int(p.end)
+	switch p.width {
+	case 0:
 		if d == 0 {
 			p.count++
 			return
 		}
-		p.vary(t, bits)
+		p.vary(t, bits, u)
 		return
 	case 1:
-		if n < len(p.buf) && uint64(int64(int8(d))) == d {
-			p.buf[n] = byte(d)
+		if end < len(p.buf) && uint64(int64(int8(d))) == d {
+			p.buf[end] = byte(d)
 			p.last = u
+			p.end++
 			p.count++
 			return
 		}
 	case 2:
-		if 2*n+2 <= len(p.buf) && uint64(int64(int16(d))) == d {
-			binary.LittleEndian.PutUint16(p.buf[2*n:], uint16(d))
+		if end+2 <= len(p.buf) && uint64(int64(int16(d))) == d {
+			binary.LittleEndian.PutUint16(p.buf[end:], uint16(d))
 			p.last = u
+			p.end += 2
 			p.count++
 			return
 		}
 	case 4:
-		if 4*n+4 <= len(p.buf) && uint64(int64(int32(d))) == d {
-			binary.LittleEndian.PutUint32(p.buf[4*n:], uint32(d))
+		if end+4 <= len(p.buf) && uint64(int64(int32(d))) == d {
+			binary.LittleEndian.PutUint32(p.buf[end:], uint32(d))
 			p.last = u
+			p.end += 4
 			p.count++
 			return
 		}
 	case 8:
-		if 8*n+8 <= len(p.buf) {
-			binary.LittleEndian.PutUint64(p.buf[8*n:], d)
+		if end+8 <= len(p.buf) {
+			binary.LittleEndian.PutUint64(p.buf[end:], d)
 			p.last = u
+			p.end += 8
 			p.count++
 			return
 		}
@@ -179,10 +191,9 @@ func widthOf(d uint64) uint8 {
 	return 8
 }
 
-// vary adds the first value that differs from those before.
-func (p *hotPage) vary(t model.ValueType, bits uint64) {
-	u := bits
-	if t == model.Float {
+// vary adds the first value of a block that differs from the one before. The first of all decides how floats are kept.
+func (p *hotPage) vary(t model.ValueType, bits, u uint64) {
+	if t == model.Float && p.buf == nil {
 		for e := range uint8(maxScale + 1) {
 			m, ok := scaled(bits, e)
 			if !ok {
@@ -194,26 +205,44 @@ func (p *hotPage) vary(t model.ValueType, bits uint64) {
 			}
 		}
 	}
-	p.widen(u, widthOf(u-p.last))
+	width := widthOf(u - p.last)
+	if block := p.block(); block > 1 { // most blocks need what those before them did
+		width = max(width, min(blockWidth(p.widths, block-1), blockWidth(p.widths, block-2), 2))
+	}
+	p.widen(u, width)
 }
 
-// widen adds a scaled number after it gave the values more room, or more bytes each.
+// block returns the block of the next value.
+func (p *hotPage) block() int { return min(int(p.count)/blockRows, widthBlocks-1) }
+
+// blockWidth returns the width of a block.
+func blockWidth(widths uint64, block int) uint8 { return uint8(widths >> (4 * block) & 15) }
+
+// widen adds a scaled number after it gave the values of its block more room, or more bytes each. What readers hold does not change.
 func (p *hotPage) widen(u uint64, width uint8) {
-	n := int(p.count)
-	rows := rowsAtFirst
-	for rows <= n {
-		rows += rows / 2 &^ 7
-	}
-	buf := make([]byte, rows*int(width))
-	if width == p.width {
-		copy(buf, p.buf)
+	block := p.block()
+	held := int(p.count) - block*blockRows
+	start := int(p.end) - held*int(p.width)
+	room := start + max(blockRows*int(width), start/4)
+	if left := widthBlocks*blockRows - block*blockRows; held >= left {
+		room = start + 2*held*int(width)
 	} else {
-		for i := range n {
-			put(buf, i, width, p.delta(i))
+		room = min(room, start+left*int(width))
+	}
+	buf := slices.Grow([]byte(nil), room)
+	buf = buf[:cap(buf)]
+	if width == p.width {
+		copy(buf, p.buf[:p.end])
+	} else {
+		copy(buf, p.buf[:start])
+		for i := range held {
+			put(buf[start:], i, width, delta(p.buf[start:], i, p.width))
 		}
 	}
-	put(buf, n, width, u-p.last)
+	put(buf[start:], held, width, u-p.last)
 	p.buf, p.width, p.last = buf, width, u
+	p.widths = p.widths&^(15<<(4*block)) | uint64(width)<<(4*block)
+	p.end = uint32(start + (held+1)*int(width))
 	p.count++
 }
 
@@ -230,19 +259,19 @@ func put(buf []byte, i int, width uint8, d uint64) {
 	}
 }
 
-// delta returns what was stored for value i.
-func (p *hotPage) delta(i int) uint64 {
-	switch p.width {
+// delta returns what was stored for value i of a block.
+func delta(buf []byte, i int, width uint8) uint64 {
+	switch width {
 	case 0:
 		return 0
 	case 1:
-		return uint64(int64(int8(p.buf[i])))
+		return uint64(int64(int8(buf[i])))
 	case 2:
-		return uint64(int64(int16(binary.LittleEndian.Uint16(p.buf[2*i:]))))
+		return uint64(int64(int16(binary.LittleEndian.Uint16(buf[2*i:]))))
 	case 4:
-		return uint64(int64(int32(binary.LittleEndian.Uint32(p.buf[4*i:]))))
+		return uint64(int64(int32(binary.LittleEndian.Uint32(buf[4*i:]))))
 	}
-	return binary.LittleEndian.Uint64(p.buf[8*i:])
+	return binary.LittleEndian.Uint64(buf[8*i:])
 }
 
 // rescale adds a float that has not the decimals of those before: all get more, or are kept as their bits from now on.
@@ -255,32 +284,10 @@ func (p *hotPage) rescale(bits uint64) {
 			scale = e + 1
 		}
 	}
-	count := p.count + 1
-	width := uint8(1)
-	p.scale, p.width, p.buf = scale, 0, nil
-	var last uint64
-	for i, b := range all {
-		u := b
-		if scale != 0 {
-			u, _ = scaled(b, scale-1)
-		}
-		all[i] = u
-		if i > 0 {
-			width = max(width, widthOf(u-last))
-		}
-		last = u
+	*p = hotPage{clock: p.clock, first: p.first, scale: scale}
+	for _, b := range all {
+		p.push(model.Uint, b) // not as floats, so that the scale stays
 	}
-	rows := rowsAtFirst
-	for rows < len(all) {
-		rows += rows / 2 &^ 7
-	}
-	p.buf = make([]byte, rows*int(width))
-	last = all[0]
-	for i, u := range all {
-		put(p.buf, i, width, u-last)
-		last = u
-	}
-	p.base, p.last, p.width, p.count = all[0], last, width, count
 }
 
 func scaledAll(bits []uint64, decimals uint8) bool {
@@ -312,45 +319,55 @@ func (n *numbers) decodeFrom(dst []uint64, from, to int) []uint64 {
 func (n *numbers) scaled(dst []uint64, from, to int) []uint64 {
 	dst = slices.Grow(dst, to-from)
 	out := dst[len(dst) : len(dst)+to-from]
-	u := n.base
-	for i := range from {
-		u += n.delta(i)
+	u, buf := n.base, n.buf
+	for block, row := 0, 0; row < to; block++ {
+		rows := to - row
+		if block < widthBlocks-1 {
+			rows = min(rows, blockRows)
+		}
+		width := blockWidth(n.widths, block)
+		b := buf[:rows*int(width)]
+		skipped := min(max(from-row, 0), rows)
+		for i := range skipped {
+			u += delta(b, i, width)
+		}
+		u = addDeltas(out[:rows-skipped], b[skipped*int(width):], width, u)
+		out, buf = out[rows-skipped:], buf[len(b):]
+		row += rows
 	}
-	switch n.width {
+	return dst[:len(dst)+to-from]
+}
+
+// addDeltas puts into out what comes from adding differences to u, one after the other, and returns the last.
+func addDeltas(out []uint64, b []byte, width uint8, u uint64) uint64 {
+	switch width {
 	case 0:
 		for i := range out {
 			out[i] = u
 		}
 	case 1:
-		for i, d := range n.buf[from:to] {
-			u += uint64(int64(int8(d)))
+		b = b[:len(out)]
+		for i := range out {
+			u += uint64(int64(int8(b[i])))
 			out[i] = u
 		}
 	case 2:
-		b := n.buf[2*from : 2*to]
 		for i := range out {
 			u += uint64(int64(int16(binary.LittleEndian.Uint16(b[2*i:]))))
 			out[i] = u
 		}
 	case 4:
-		b := n.buf[4*from : 4*to]
 		for i := range out {
 			u += uint64(int64(int32(binary.LittleEndian.Uint32(b[4*i:]))))
 			out[i] = u
 		}
 	default:
-		b := n.buf[8*from : 8*to]
 		for i := range out {
 			u += binary.LittleEndian.Uint64(b[8*i:])
 			out[i] = u
 		}
 	}
-	return dst[:len(dst)+to-from]
-}
-
-func (n *numbers) delta(i int) uint64 {
-	p := hotPage{buf: n.buf, width: n.width}
-	return p.delta(i)
+	return u
 }
 
 // at returns the bits of the value at an instant.

@@ -36,7 +36,7 @@ type pair struct {
 	size, journalSize int64
 	failed            bool
 	sequence          uint64
-	// extents are kept while the pair grows, to make the index from.
+	// extents are what a start found of a pair without an index, until the series know their pages.
 	extents []journal.Extent
 	// index is set when the pair is closed; without it the references to its pages stay in memory. mending guards making it again.
 	index   atomic.Pointer[pairIndex]
@@ -187,6 +187,7 @@ func (db *DB) closePair() {
 		return
 	}
 	defer db.pairs.setOpen(nil) // until the index is there nobody may delete the pair
+	extents, damage := db.journalled(p)
 	if err := p.journal.Close(); err != nil {
 		db.o.Logger.Warn("close a journalfile", "file", p.id.JournalName(), "error", err)
 	}
@@ -196,14 +197,30 @@ func (db *DB) closePair() {
 			db.o.Logger.Warn("cut a datafile after a failed write", "file", p.id.Name(), "error", err)
 		}
 	}
-	if err := db.writeIndex(p, p.extents); err != nil {
+	err := damage
+	if err == nil {
+		err = db.writeIndex(p, extents)
+	}
+	if err != nil {
 		db.o.Logger.Warn("the index of a closed pair was not written; its journal serves instead", "file", p.id.JournalName(), "error", err)
 	}
-	p.extents = nil
 	db.files.finish(p)
 	if p.index.Load() != nil {
 		db.publish(p)
 	}
+}
+
+// journalled reads what the journalfile of the pair that grows says, so that it need not be kept in memory: 40 bytes a page.
+func (db *DB) journalled(p *pair) ([]journal.Extent, error) {
+	b := make([]byte, p.journalSize)
+	if n, err := p.journal.ReadAt(b, 0); n < len(b) {
+		return nil, err
+	}
+	c, err := journal.Read(b, p.id)
+	if err != nil {
+		return nil, err
+	}
+	return c.Extents, c.Damage
 }
 
 // writeIndex replaces the pair's journalfile by an index, from which the pair can then serve.

@@ -109,7 +109,7 @@ func (v *view) memory(s *series, r model.TimeRange) {
 			v.recent = append(v.recent, piece{numbers: n, valueType: t})
 		}
 	}
-	for _, d := range s.dirty {
+	for d := s.dirty; d != nil; d = d.next {
 		numeric(&d.numbers, d.valueType)
 		memory(&v.recent, d.texts, d.arena, d.valueType, true)
 		memory(&v.late, d.late, d.arena, d.valueType, true)
@@ -118,8 +118,9 @@ func (v *view) memory(s *series, r model.TimeRange) {
 		hot := s.page.freeze()
 		numeric(&hot, s.valueType)
 	}
-	memory(&v.recent, s.texts, s.arena, s.valueType, true)
-	memory(&v.late, s.late, s.arena, s.valueType, false)
+	o := s.rest()
+	memory(&v.recent, o.texts, o.arena, s.valueType, true)
+	memory(&v.late, o.late, o.arena, s.valueType, false)
 }
 
 // viewIndexed adds the pages in closed pairs, the newest pair first: for the newest values it is done when the rest is older than those.

@@ -63,10 +63,10 @@ func (db *DB) loadPairs(ctx context.Context, names []string) (model.LSN, error) 
 		db.pairs.add(p)
 		lsn = max(lsn, db.register(p))
 		db.values.Add(int64(p.values))
+		p.extents = nil
 		if p.journal != nil {
 			db.pairs.setOpen(p)
 		} else {
-			p.extents = nil
 			db.files.finish(p)
 		}
 		if p.index.Load() != nil {

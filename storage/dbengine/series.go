@@ -37,39 +37,60 @@ type series struct {
 	trend  *trend
 	// floor divides values in time: page and texts hold only later ones, and what is detached or on disk none of them.
 	floor int64
-	// texts are the values of a series of texts, in order of time.
-	texts []sample
-	// late are values that came when the series had later ones, in order of time.
-	late []sample
-	// arena holds the texts of texts and late.
-	arena []byte
+	// others are the values that page cannot hold, nil while there are none.
+	others *others
 	// logFrom is an LSN before the oldest record whose values are only in memory; valid while there are such.
 	logFrom model.LSN
 	// since is when the oldest of them came, Unix nanoseconds; without any, when the last ones were detached.
 	since int64
-	// dirty are the detached pages, oldest first.
-	dirty []*sealed
+	// dirty is the oldest of the detached pages.
+	dirty *sealed
 	// disk are the pages in pairs that have no index yet, nil if there are none.
 	disk *refs
 	// sealedLSN is used in recovery: values up to there are in pages.
 	sealedLSN model.LSN
 }
 
+// others are values that are no numbers in order of time. Most series have none.
+type others struct {
+	// texts are the values of a series of texts, in order of time.
+	texts []sample
+	// late are values that came when the series had later ones, in order of time.
+	late []sample
+	// arena holds the texts of both.
+	arena []byte
+}
+
+// rest returns the values that are not in page.
+func (s *series) rest() others {
+	if s.others == nil {
+		return others{}
+	}
+	return *s.others
+}
+
 // count is the number of values that are not detached.
-func (s *series) count() int { return int(s.page.count) + len(s.texts) + len(s.late) }
+func (s *series) count() int {
+	n := int(s.page.count)
+	if o := s.others; o != nil {
+		n += len(o.texts) + len(o.late)
+	}
+	return n
+}
 
 // size is what they took as they came, in bytes.
-func (s *series) size() int64 { return int64(16*s.count() + len(s.arena)) }
+func (s *series) size() int64 { return int64(16*s.count() + len(s.rest().arena)) }
 
 // sealed is what was detached from a series at one moment.
 type sealed struct {
 	series    *series
 	valueType model.ValueType
+	// next is what was detached from the series after it, nil if that is not or is on disk.
+	next *sealed
 	// numbers or texts are the values in order of time.
-	numbers     numbers
-	texts, late []sample
-	arena       []byte
-	rows        []hourRow
+	numbers numbers
+	others
+	rows []hourRow
 	// hour is the one that was running. Its row counts exactly the values up to lsn: recovery adds those of the log to it, so
 	// it must not be made again from values that came later.
 	hour    int64
@@ -102,7 +123,7 @@ func (r *pageRef) offset() int64 { return int64(r.at) * datafile.Align }
 
 // idle reports whether all that is stored of the series is in closed pairs.
 func (s *series) idle() bool {
-	return !s.unsealed() && len(s.dirty) == 0 && s.disk == nil
+	return !s.unsealed() && s.dirty == nil && s.disk == nil
 }
 
 // unsealed reports whether there are values that are not detached.
@@ -128,6 +149,25 @@ func find(v []sample, at int64) (sample, bool) {
 		return v[i], true
 	}
 	return sample{}, false
+}
+
+// chain puts what was detached behind what is dirty.
+func (s *series) chain(d *sealed) {
+	end := &s.dirty
+	for *end != nil {
+		end = &(*end).next
+	}
+	*end = d
+}
+
+// unchain takes what is on disk now out of what is dirty; the shard is locked, as it is for who follows the chain.
+func (s *series) unchain(d *sealed) {
+	for at := &s.dirty; *at != nil; at = &(*at).next {
+		if *at == d {
+			*at, d.next = d.next, nil
+			return
+		}
+	}
 }
 
 // between returns the samples in a half-open range.
@@ -175,34 +215,50 @@ func storedValue(t model.ValueType, p sample, arena []byte) value {
 	return v
 }
 
-// keep returns the payload under which the series stores the value, whose text it copies.
+// keep returns the payload under which the series stores the value, whose text it copies; others is there.
 func (s *series) keep(v *value) uint64 {
 	if !v.valueType.InArena() {
 		return v.bits
 	}
-	offset := len(s.arena)
-	s.arena = append(s.arena, v.text...)
+	offset := len(s.others.arena)
+	s.others.arena = append(s.others.arena, v.text...)
 	return model.Span(offset, len(v.text))
 }
 
 // insert puts a value that is not the newest into its place in late.
 func (s *series) insert(v *value) {
-	s.late = slices.Insert(s.late, search(s.late, v.at), sample{at: v.at, bits: s.keep(v)})
+	s.makeOthers()
+	bits := s.keep(v)
+	o := s.others
+	o.late = slices.Insert(o.late, search(o.late, v.at), sample{at: v.at, bits: bits})
+}
+
+// pushText adds a value of texts that is the newest.
+func (s *series) pushText(v *value) {
+	s.makeOthers()
+	bits := s.keep(v)
+	s.others.texts = append(s.others.texts, sample{at: v.at, bits: bits})
+}
+
+func (s *series) makeOthers() {
+	if s.others == nil {
+		s.others = &others{}
+	}
 }
 
 // detach moves what is unsealed into a sealed. lsn is an LSN up to which the log holds no value of the series that is not
 // in memory by now; values of later records may be in it too. The values must be folded into the trend.
 func (s *series) detach(lsn model.LSN, now int64) *sealed {
 	d := &sealed{
-		series: s, valueType: s.valueType, numbers: s.page.freeze(), texts: s.texts, late: s.late, arena: s.arena,
+		series: s, valueType: s.valueType, numbers: s.page.freeze(), others: s.rest(),
 		logFrom: s.logFrom, lsn: lsn, at: now, size: s.size(),
 	}
 	if s.trend != nil {
 		d.rows, d.hour = s.trend.detach()
 	}
 	s.page, s.folded = hotPage{}, 0
-	s.texts, s.late, s.arena = nil, nil, nil
+	s.others = nil
 	s.floor, s.since = s.newest, now
-	s.dirty = append(s.dirty, d)
+	s.chain(d)
 	return d
 }

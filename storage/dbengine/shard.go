@@ -13,6 +13,9 @@ const (
 	shardRun = 64
 )
 
+// roomSeries is how many series are allocated at once: 20 of 160 bytes fill one of Go's sizes.
+const roomSeries = 20
+
 // shard is a part of the registry.
 type shard struct {
 	mu     sync.Mutex
@@ -96,7 +99,7 @@ func (sh *shard) define(id model.ItemID, class uint8) {
 // makeSeries makes a series beside the one made before: they are often used one after the other.
 func (sh *shard) makeSeries(id model.ItemID) *series {
 	if len(sh.room) == 0 {
-		sh.room = make([]series, 16)
+		sh.room = make([]series, roomSeries)
 	}
 	s := &sh.room[0]
 	sh.room = sh.room[1:]

@@ -66,8 +66,9 @@ func (db *DB) Stats() storage.Stats {
 		for x := range sh.all() {
 			s.Items++
 			numeric(x.page.freeze())
-			memory(x.texts)
-			memory(x.late)
+			o := x.rest()
+			memory(o.texts)
+			memory(o.late)
 		}
 		for _, d := range sh.dirty {
 			numeric(d.numbers)

@@ -12,19 +12,69 @@ import (
 	"tidemark/storage/dbengine/page"
 )
 
-// trend is the hourly tier of a series in memory: the hour that is running, and rows not yet in a page.
+// trend is the hourly tier of a series in memory: the hour that is running, and rows not yet in a page. Each active series has one, so it is
+// packed into 96 bytes.
 type trend struct {
-	current   model.Trend
-	valueType model.ValueType
-	// stale means that a late value fell into the current hour, so that the row must be made again from the values.
-	stale       bool
-	hasPrevious bool
+	// at to increase are the hour that is running. sumLow has the bits of the sum of floats, and the last value of an hour that has any
+	// is previous.
+	at                     int64
+	count, sumLow, sumHigh uint64
+	min, max, first        uint64
+	increase               float64
 	// previous is the last value counted, previousAt its time or one before.
 	previous   uint64
 	previousAt int64
+	// done are the rows that wait for a page, nil for none.
+	done        *[]hourRow
+	valueType   model.ValueType
+	hasPrevious bool
+	// stale means that a late value fell into the current hour, so that the row must be made again from the values.
+	stale bool
 	// doubt means that a late value may stand behind previous, since what came later was NaN: the next hour is stale.
 	doubt bool
-	done  []hourRow
+}
+
+// current returns the hour that is running.
+func (t *trend) current() model.Trend {
+	c := model.Trend{At: t.at, Count: t.count, Min: t.min, Max: t.max, First: t.first, Increase: t.increase}
+	if t.valueType == model.Uint {
+		c.SumLow, c.SumHigh = t.sumLow, t.sumHigh
+	} else {
+		c.Sum = math.Float64frombits(t.sumLow)
+	}
+	if t.count > 0 {
+		c.Last = t.previous
+	}
+	return c
+}
+
+// setCurrent sets the hour that is running, of the trend's type. Its last value is set as previous by the caller.
+func (t *trend) setCurrent(c *model.Trend) {
+	t.at, t.count, t.min, t.max, t.first, t.increase = c.At, c.Count, c.Min, c.Max, c.First, c.Increase
+	t.sumLow, t.sumHigh = c.SumLow, c.SumHigh
+	if t.valueType != model.Uint {
+		t.sumLow, t.sumHigh = math.Float64bits(c.Sum), 0
+	}
+}
+
+// running returns the row of the hour that is running, if it has anything.
+func (t *trend) running() (row hourRow, ok bool) {
+	return hourRow{Trend: t.current(), valueType: t.valueType, stale: t.stale}, t.count > 0 || t.stale
+}
+
+// rows returns the rows that wait for a page.
+func (t *trend) rows() []hourRow {
+	if t.done == nil {
+		return nil
+	}
+	return *t.done
+}
+
+func (t *trend) addRow(r hourRow) {
+	if t.done == nil {
+		t.done = new([]hourRow)
+	}
+	*t.done = append(*t.done, r)
 }
 
 // hourRow is one row of the hourly tier.
@@ -37,40 +87,44 @@ type hourRow struct {
 
 // add counts a value that is the newest of its series.
 func (t *trend) add(at int64, vt model.ValueType, bits uint64) {
-	if uint64(at-t.current.At) >= uint64(storage.Hour) || vt != t.valueType {
+	if uint64(at-t.at) >= uint64(storage.Hour) || vt != t.valueType {
 		t.finish()
 		if vt != t.valueType {
 			t.valueType, t.hasPrevious = vt, false
 		}
-		t.current = model.Trend{At: storage.HourOf(at)}
+		t.at = storage.HourOf(at)
 	}
-	if storage.AddToTrend(&t.current, vt, bits, t.previous, t.hasPrevious) {
+	c := t.current()
+	if storage.AddToTrend(&c, vt, bits, t.previous, t.hasPrevious) {
 		t.previous, t.previousAt, t.hasPrevious = bits, at, true
+		t.setCurrent(&c)
 	}
 }
 
 // finish moves the current hour to the rows that wait for a page.
 func (t *trend) finish() {
-	if t.current.Count > 0 || t.stale {
-		t.done = append(t.done, hourRow{Trend: t.current, valueType: t.valueType, stale: t.stale})
+	if row, ok := t.running(); ok {
+		t.addRow(row)
 	}
-	t.current, t.stale, t.doubt = model.Trend{}, t.doubt, false
+	t.setCurrent(&model.Trend{})
+	t.stale, t.doubt = t.doubt, false
 }
 
 // correct notes that a late value fell into its hour. The row after that counts its increase from a value that may now
 // be another, so it is made again too; if it is only on disk the flusher sees to it.
 func (t *trend) correct(at int64, vt model.ValueType) {
 	hour := storage.HourOf(at)
-	if vt == t.valueType && at > t.previousAt && (t.hasPrevious || t.current.At != 0) {
+	if vt == t.valueType && at > t.previousAt && (t.hasPrevious || t.at != 0) {
 		t.stale, t.doubt = true, true
 	}
-	if hour == t.current.At && vt == t.valueType {
+	if hour == t.at && vt == t.valueType {
 		t.stale = true
 		return
 	}
 	var own, after *hourRow
-	for i := range t.done {
-		row := &t.done[i]
+	done := t.rows()
+	for i := range done {
+		row := &done[i]
 		switch {
 		case row.valueType != vt:
 		case row.At == hour:
@@ -81,25 +135,25 @@ func (t *trend) correct(at int64, vt model.ValueType) {
 	}
 	if after != nil {
 		after.stale = true
-	} else if t.current.Count > 0 {
+	} else if t.count > 0 {
 		t.stale = true
 	}
 	if own != nil {
 		own.stale = true
 		return
 	}
-	t.done = append(t.done, hourRow{Trend: model.Trend{At: hour}, valueType: vt, stale: true})
+	t.addRow(hourRow{Trend: model.Trend{At: hour}, valueType: vt, stale: true})
 }
 
 // detach returns the rows that must be on disk before the log is recycled: those that are done, and behind them the
 // current hour as it is now, from which recovery goes on. It also returns the current hour.
 func (t *trend) detach() (rows []hourRow, current int64) {
-	rows = t.done
+	rows = t.rows()
 	t.done = nil
-	if t.current.Count > 0 || t.stale {
-		rows = append(rows, hourRow{Trend: t.current, valueType: t.valueType, stale: t.stale})
+	if row, ok := t.running(); ok {
+		rows = append(rows, row)
 	}
-	return rows, t.current.At
+	return rows, t.at
 }
 
 // appendRows encodes rows as a page's values, row after row: a page often has only one, for which a column is a detour.
@@ -193,8 +247,10 @@ func (s *series) fold() {
 func (t *trend) addRun(times []int64, vt model.ValueType, values []uint64) {
 	for len(times) > 0 {
 		t.add(times[0], vt, values[0])
-		end := searchTimes(times, t.current.At+storage.Hour)
-		t.previous, t.hasPrevious = storage.AddRunToTrend(&t.current, vt, values[1:end], t.previous, t.hasPrevious)
+		end := searchTimes(times, t.at+storage.Hour)
+		c := t.current()
+		t.previous, t.hasPrevious = storage.AddRunToTrend(&c, vt, values[1:end], t.previous, t.hasPrevious)
+		t.setCurrent(&c)
 		last := end - 1
 		for last > 0 && vt == model.Float && math.IsNaN(math.Float64frombits(values[last])) {
 			last--
@@ -216,7 +272,8 @@ func (db *DB) loadTrend(s *series) *trend {
 			var rows []hourRow
 			if rows, err = decodeRows(&p); err == nil {
 				r := rows[len(rows)-1]
-				t.current, t.valueType, t.stale = r.Trend, r.valueType, r.stale
+				t.valueType, t.stale = r.valueType, r.stale
+				t.setCurrent(&r.Trend)
 				t.previous, t.previousAt, t.hasPrevious, t.doubt = r.Last, r.At, r.Count > 0, r.stale
 			}
 		}
@@ -225,9 +282,10 @@ func (db *DB) loadTrend(s *series) *trend {
 		}
 	}
 	// Values without their row: it was damaged, or deleted with its pair. Make it again when it is asked for.
-	if values.pair != nil && values.valueType.Numeric() && storage.HourOf(values.to) > t.current.At {
+	if values.pair != nil && values.valueType.Numeric() && storage.HourOf(values.to) > t.at {
 		t.finish()
-		t.current, t.valueType, t.stale, t.doubt = model.Trend{At: storage.HourOf(values.to)}, values.valueType, true, true
+		t.valueType, t.stale, t.doubt = values.valueType, true, true
+		t.setCurrent(&model.Trend{At: storage.HourOf(values.to)})
 		if d, err := db.decode(&values); err == nil {
 			t.previous, t.hasPrevious = d.bits[len(d.bits)-1], true
 		}

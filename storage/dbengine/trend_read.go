@@ -118,14 +118,14 @@ func (db *DB) hourPages(id model.ItemID, r model.TimeRange) (pages []pageRef, me
 				add(&s.disk.hours[i])
 			}
 		}
-		for _, d := range s.dirty {
+		for d := s.dirty; d != nil; d = d.next {
 			memory = append(memory, d.rows...)
 		}
 		if t := s.trend; t != nil {
 			s.fold()
-			memory = append(memory, t.done...)
-			if t.current.Count > 0 || t.stale {
-				memory = append(memory, hourRow{Trend: t.current, valueType: t.valueType, stale: t.stale})
+			memory = append(memory, t.rows()...)
+			if row, ok := t.running(); ok {
+				memory = append(memory, row)
 			}
 		}
 	}

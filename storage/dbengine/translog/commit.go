@@ -75,16 +75,21 @@ func (l *Log) take() model.LSN {
 	} else {
 		l.tail = append(l.tail, l.buf...)
 	}
-	l.buf = l.buf[:0]
-	if cap(l.buf) > 2*maxBufferBytes {
-		l.buf = nil
-	}
+	l.buf = emptied(l.buf, len(l.tail))
 	l.bufFrom = l.end
 	l.taken = append(l.taken, l.waiting...)
 	clear(l.waiting)
 	l.waiting = l.waiting[:0]
 	l.announce()
 	return l.end
+}
+
+// emptied returns the room of a buffer for the next group, or none if that was for a burst: the group now had used bytes.
+func emptied(b []byte, used int) []byte {
+	if cap(b) > 2*maxBufferBytes || cap(b) > keptBufferBytes && used < cap(b)/16 {
+		return nil
+	}
+	return b[:0]
 }
 
 // announce wakes who waits for room or durability; l.mu is held.
@@ -128,10 +133,7 @@ func (l *Log) commit(sync bool) {
 	if sync {
 		durable = end
 		l.o.Synced(len(l.tail), time.Since(began))
-		l.tail = l.tail[:0]
-		if cap(l.tail) > 2*maxBufferBytes {
-			l.tail = nil
-		}
+		l.tail = emptied(l.tail, len(l.tail))
 		l.lastSync = time.Now()
 	}
 	l.settle(end, durable, nil)

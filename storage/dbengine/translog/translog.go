@@ -30,6 +30,8 @@ const (
 	MaxSegmentBytes = 64 << 20
 	// maxBufferBytes is how much may wait for the disk before Room blocks.
 	maxBufferBytes = 8 << 20
+	// keptBufferBytes of a buffer are kept however little is written.
+	keptBufferBytes = 128 << 10
 	// relaxedDelay is how long relaxed durability leaves written bytes without fdatasync.
 	relaxedDelay = time.Second
 	// maxSpares is how many allocated files wait: the reserve for a disk that others have filled.
