@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -28,8 +27,6 @@ const (
 	// proxyQuiet is for how long nodata() says nothing after a proxy is back or has said that it has more; a proxy without values says so
 	// by heartbeats only.
 	proxyQuiet = time.Minute
-	// Values of proxies are refused when the history cache is filled to proxyStop percent, and taken again below proxyGo.
-	proxyStop, proxyGo = 80, 60
 )
 
 // proxies knows the proxies: who they are, what they are to do, and how they are doing. It implements trapper.Proxies.
@@ -43,8 +40,8 @@ type proxies struct {
 	logger  *slog.Logger
 	start   int64
 
-	waiting atomic.Bool
-	values  *metrics.Counter
+	turns  proxyTurns
+	values *metrics.Counter
 
 	mu     sync.Mutex
 	byName map[string]*proxyState
@@ -100,11 +97,12 @@ func (p *proxies) measure(set *metrics.Set) {
 		return float64(n)
 	})
 	set.NewGauge("tidemark_proxies_waiting", func() float64 {
-		if p.waiting.Load() {
+		if stopped, _ := p.turns.state(); stopped {
 			return 1
 		}
 		return 0
 	})
+	set.NewGauge("tidemark_proxies_queued", func() float64 { _, waiting := p.turns.state(); return float64(waiting) })
 }
 
 // Proxy implements trapper.Proxies.
@@ -119,15 +117,9 @@ func (p *proxies) Proxy(name []byte) (model.ProxyID, bool) {
 }
 
 // Takes implements trapper.Proxies.
-func (p *proxies) Takes() bool {
+func (p *proxies) Takes(id model.ProxyID, brings bool) bool {
 	used, limit := p.used()
-	switch percent := 100 * used / max(1, limit); {
-	case percent >= proxyStop:
-		p.waiting.Store(true)
-	case percent < proxyGo:
-		p.waiting.Store(false)
-	}
-	return !p.waiting.Load()
+	return p.turns.takes(id, 100*used/max(1, limit), brings, time.Now())
 }
 
 // Began implements trapper.Proxies.

@@ -87,16 +87,45 @@ func TestProxies_configurationAndAbsence(t *testing.T) {
 	}
 }
 
-// Values of proxies are refused from 80 % of the history cache on, and taken again below 60 %.
+// Values of proxies are refused from 80 % of the history cache on, taken from one after the other below 60 %, and from all at 20 %.
 func TestProxies_takes(t *testing.T) {
-	used := 0
+	used, now := 0, time.Unix(1000, 0)
 	p := &proxies{used: func() (int, int) { return used, 100 }}
-	for _, step := range []struct {
-		used int
-		want bool
-	}{{0, true}, {79, true}, {80, false}, {60, false}, {59, true}, {79, true}} {
-		if used = step.used; p.Takes() != step.want {
-			t.Errorf("at %d %%: takes %v, want %v", step.used, !step.want, step.want)
+	if !p.Takes(1, true) {
+		t.Error("an empty cache takes nothing")
+	}
+	const sends, asks = true, false
+	for n, step := range []struct {
+		used   int
+		proxy  model.ProxyID
+		brings bool
+		after  time.Duration
+		want   bool
+	}{
+		{0, 1, sends, 0, true},
+		{79, 1, sends, 0, true},
+		{80, 1, sends, 0, false},
+		{70, 2, sends, 0, false},
+		{60, 1, asks, 0, false},
+		{59, 2, sends, 0, false}, // the first that asked has its turn
+		{59, 1, asks, 0, true},
+		{59, 1, asks, 0, true}, // asking does not end it
+		{59, 1, sends, 0, true},
+		{59, 1, sends, 0, false}, // it is the other's turn now
+		{59, 3, sends, 0, false},
+		{59, 2, sends, 0, true},
+		{59, 3, asks, 0, false}, // behind the first, which asked again before
+		{59, 1, sends, 0, true},
+		{59, 2, asks, turnTime, false},
+		{59, 2, asks, turnTime + 1, true}, // the third does not come
+		{80, 2, sends, 0, false},
+		{21, 1, asks, 0, false},
+		{20, 3, sends, 0, true},
+		{50, 1, sends, 0, true}, // nobody waits any more
+	} {
+		used, now = step.used, now.Add(step.after)
+		if got := p.turns.takes(step.proxy, used, step.brings, now); got != step.want {
+			t.Errorf("step %d: %+v: takes %t", n, step, got)
 		}
 	}
 }

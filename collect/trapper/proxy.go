@@ -17,8 +17,8 @@ type Proxies interface {
 	// Config appends the configuration for a proxy that says this version: what it is to ask of its hosts. positions says how far the log
 	// of an item was read. The error is told to the proxy.
 	Config(dst []byte, id model.ProxyID, version string, positions func(model.ItemID) (size, mtime uint64)) ([]byte, error)
-	// Takes reports whether there is room for more values from proxies now.
-	Takes() bool
+	// Takes reports whether there is room for more values from a proxy now; brings says that it brings some with this request.
+	Takes(id model.ProxyID, brings bool) bool
 	// Began hears that a request of a proxy arrived, before anything of it is stored.
 	Began(id model.ProxyID, contact ProxyContact)
 	// Stored hears that values of a proxy are stored; backlog says that it has more of them that it did not send yet.
@@ -119,8 +119,9 @@ func (s *Server) proxyData(ctx context.Context, c *conn, w *worker, r *zbx.Reque
 		w.answer = zbx.AppendFailed(w.answer, "invalid session token: expected 32 characters")
 		return
 	}
-	takes := s.o.Proxies.Takes()
-	if !takes && len(r.History) > 0 {
+	brings := len(r.History) > len("[]")
+	takes := s.o.Proxies.Takes(id, brings)
+	if !takes && brings {
 		// Failure makes the proxy keep the values; the rest stops newer ones from asking again at once.
 		s.refuse(c, proxyWaits, "the history cache is full; proxies keep their values for a while", "proxy", clip(r.Host))
 		w.answer = zbx.AppendProxyAnswer(w.answer, "failed", "the history cache of the server is full; values are kept by the proxy", false)

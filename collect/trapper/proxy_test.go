@@ -35,7 +35,11 @@ func (f *fakeProxies) Config(dst []byte, _ model.ProxyID, version string, positi
 	return append(dst, `{"hosts":{}}`...), nil
 }
 
-func (f *fakeProxies) Takes() bool { f.mu.Lock(); defer f.mu.Unlock(); return !f.full }
+func (f *fakeProxies) Takes(model.ProxyID, bool) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.full
+}
 
 func (f *fakeProxies) Began(_ model.ProxyID, c ProxyContact) {
 	f.mu.Lock()

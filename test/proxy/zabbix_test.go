@@ -32,7 +32,11 @@ type zabbixProxy struct {
 	kill    func()
 }
 
-func startZabbixProxy(t *testing.T, s *server) *zabbixProxy {
+// withPSK is how a proxy connects with a pre-shared key.
+const withPSK = "TLSConnect=psk\nTLSPSKIdentity=branch key\nTLSPSKFile=%s/psk\n"
+
+// startZabbixProxy starts a proxy; secured are the settings of its connections, with the proxy's folder in place of %s.
+func startZabbixProxy(t *testing.T, s *server, secured string) *zabbixProxy {
 	t.Helper()
 	p := &zabbixProxy{t: t, dir: t.TempDir(), address: freeport.Address(t)}
 	schema := exec.Command("sh", "-c", "zcat "+unpacked+"/usr/share/zabbix-proxy-sqlite3/schema.sql.gz | sqlite3 "+p.dir+"/proxy.db")
@@ -64,10 +68,7 @@ HousekeepingFrequency=0
 UnreachableDelay=1
 UnreachablePeriod=1
 UnavailableDelay=1
-TLSConnect=psk
-TLSPSKIdentity=branch key
-TLSPSKFile=%[4]s/psk
-`, serverPort, ip, port, p.dir)
+`, serverPort, ip, port, p.dir) + strings.ReplaceAll(secured, "%s", p.dir)
 	p.config = config
 	p.write("psk", pskText+"\n")
 	p.start()
@@ -143,7 +144,7 @@ func TestZabbixProxy(t *testing.T) {
 			{"name": "ping", "type": "ZABBIX_PASSIVE", "key": "agent.ping", "delay": "1s", "value_type": "UNSIGNED", "interface_ref": "if1"},
 		},
 	})
-	p := startZabbixProxy(t, s)
+	p := startZabbixProxy(t, s, withPSK)
 	began := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
 	until(t, "the proxy takes values", func() bool { return p.send(fmt.Sprintf("db1 probe %d 0 1\n", began.Unix())) })
 	until(t, "values of a check that the proxy makes arrive", func() bool { return len(s.values("db1", "ready")) > 0 })

@@ -1,0 +1,266 @@
+package proxy
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidemark/test/freeport"
+)
+
+const (
+	postgresBinaries = "/usr/lib/postgresql/15/bin"
+	// zabbixFolder is where install.sh unpacks Debian's server.
+	zabbixFolder = "/var/cache/tidemark-test/zabbix"
+)
+
+// database is a private PostgreSQL cluster with the tables of Zabbix.
+type database struct {
+	t      *testing.T
+	socket string
+}
+
+func startDatabase(t *testing.T) *database {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "tmpx") // sockets need a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	account := &syscall.SysProcAttr{Setpgid: true}
+	if os.Geteuid() == 0 {
+		u, err := user.Lookup("postgres")
+		if err != nil {
+			t.Fatal(err)
+		}
+		uid, _ := strconv.Atoi(u.Uid)
+		gid, _ := strconv.Atoi(u.Gid)
+		account.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		if err := os.Chown(dir, uid, gid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	initdb := exec.Command(postgresBinaries+"/initdb", "-D", dir+"/data", "-U", "postgres", "-E", "UTF8", "--locale=C", "--auth=trust", "-N")
+	initdb.SysProcAttr, initdb.Dir = account, dir
+	if out, err := initdb.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	server := exec.Command(postgresBinaries+"/postgres", "-D", dir+"/data", "-k", dir, "-p", "5432", "-clisten_addresses=", "-cfsync=off")
+	server.SysProcAttr, server.Dir = account, dir
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Signal(syscall.SIGINT)
+		_ = server.Wait()
+	})
+	d := &database{t: t, socket: dir}
+	until(t, "PostgreSQL answers", func() bool { _, err := d.try("postgres", "select 1"); return err == nil })
+	d.run("postgres", "create database zabbix")
+	for _, file := range []string{"schema.sql.gz", "images.sql.gz", "data.sql.gz"} {
+		load := exec.Command("bash", "-c", `set -o pipefail; zcat "$1" | "$2" -h "$3" -U postgres -d zabbix -q -v ON_ERROR_STOP=1`,
+			"load", filepath.Join(zabbixFolder, "usr/share/zabbix-server-pgsql", file), postgresBinaries+"/psql", dir)
+		if out, err := load.CombinedOutput(); err != nil {
+			t.Fatalf("load %s: %v: %.1000s", file, err, out)
+		}
+	}
+	return d
+}
+
+// try runs SQL and returns its rows, columns apart by |.
+func (d *database) try(name, sql string) (string, error) {
+	psql := exec.Command(postgresBinaries+"/psql", "-h", d.socket, "-U", "postgres", "-d", name, "-qAt", "-v", "ON_ERROR_STOP=1")
+	psql.Stdin = strings.NewReader(sql)
+	out, err := psql.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// run is try for SQL that must work.
+func (d *database) run(name, sql string) string {
+	d.t.Helper()
+	out, err := d.try(name, sql)
+	if err != nil {
+		d.t.Fatalf("SQL in database %s: %v: %.1000s", name, err, out)
+	}
+	return out
+}
+
+// values are those of an item in a table of history, in order of time.
+func (d *database) values(table string, item int) []string {
+	d.t.Helper()
+	out := d.run("zabbix", fmt.Sprintf("select value from %s where itemid=%d order by clock, ns", table, item))
+	if out == "" {
+		return nil
+	}
+	return strings.Split(out, "\n")
+}
+
+// zabbixServer is Debian's server.
+type zabbixServer struct {
+	t       *testing.T
+	dir     string
+	address string
+	starts  int
+	stop    func()
+}
+
+func (z *zabbixServer) start(d *database) {
+	z.t.Helper()
+	_, port, _ := net.SplitHostPort(z.address)
+	// Each start has a folder of its own for sockets: the processes of the one before may still be dying.
+	z.starts++
+	dir := filepath.Join(z.dir, strconv.Itoa(z.starts))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		z.t.Fatal(err)
+	}
+	config := write(z.t, dir, "zabbix_server.conf", fmt.Sprintf("ListenIP=127.0.0.1\nListenPort=%s\nLogFile=%[2]s/log\nPidFile=%[2]s/pid\nSocketDir=%[2]s\nDBHost=%[3]s\nDBName=zabbix\n"+
+		"DBUser=postgres\nStartDBSyncers=1\nStartTrappers=2\nStartPollers=1\nStartPingers=0\nStartDiscoverers=0\nStartHTTPPollers=0\nStartPreprocessors=1\nCacheUpdateFrequency=1\nAllowRoot=1\n",
+		port, dir, d.socket))
+	process := exec.Command(zabbixFolder+"/usr/sbin/zabbix_server", "-f", "-c", config)
+	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := process.Start(); err != nil {
+		z.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = process.Wait(); close(ended) }()
+	// Zabbix acknowledges values that are in its memory only, so it is stopped, not killed.
+	z.stop = func() {
+		_ = process.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			z.t.Error("Zabbix does not end")
+			_ = syscall.Kill(-process.Process.Pid, syscall.SIGKILL)
+			<-ended
+		}
+	}
+	z.t.Cleanup(func() {
+		z.stop()
+		if z.t.Failed() {
+			text, _ := os.ReadFile(dir + "/log")
+			z.t.Logf("%s:\n%s", dir, text[max(0, len(text)-4000):])
+		}
+	})
+	until(z.t, "Zabbix listens", func() bool {
+		c, err := net.Dial("tcp", z.address)
+		if err != nil {
+			return false
+		}
+		return c.Close() == nil
+	})
+}
+
+// The items of the test.
+const (
+	zabbixProbe = 50001 + iota
+	zabbixNumbers
+	zabbixDependent
+	zabbixLog
+	zabbixPing
+	zabbixRule
+	zabbixPrototype
+)
+
+// zabbixObjects are a proxy with a key and a host of it, whose macros come from itself, from a template and from all hosts.
+func zabbixObjects(a *agent) string {
+	item := func(id, kind, valueType, flags int, key, more string) string {
+		return fmt.Sprintf("insert into items (itemid,type,hostid,name,key_,value_type,flags,interfaceid) values (%d,%d,40002,'%s','%s',%d,%d,null); insert into item_rtdata (itemid) values (%d); %s\n",
+			id, kind, key, key, valueType, flags, id, more)
+	}
+	with := func(id int, set string) string { return fmt.Sprintf("update items set %s where itemid=%d;", set, id) }
+	step := func(id, item, place, kind int, params string) string {
+		return fmt.Sprintf("insert into item_preproc (item_preprocid,itemid,step,type,params) values (%d,%d,%d,%d,'%s');", id, item, place, kind, params)
+	}
+	return "begin; update hosts set status=1 where status=0;\n" +
+		"insert into hosts (hostid,host,name,status,tls_accept,tls_psk_identity,tls_psk) values (40001,'branch','branch',5,2,'branch key','" + pskText + "');\n" +
+		"insert into hosts (hostid,host,name,status) values (40003,'T','T',3);\n" +
+		"insert into hosts (hostid,host,name,status,proxy_hostid,tls_accept,tls_psk_identity,tls_psk) values (40002,'db1','db1',0,40001,3,'agent key','" + pskText + "');\n" +
+		"insert into hosts_groups (hostgroupid,hostid,groupid) select 90000,40002,min(groupid) from hstgrp;\n" +
+		"insert into hosts_templates (hosttemplateid,hostid,templateid) values (90000,40002,40003);\n" +
+		"insert into hostmacro (hostmacroid,hostid,macro,value) values (90000,40003,'{$TEN}','10'), (90001,40002,'{$LOG}','" + a.log + "');\n" +
+		"insert into globalmacro (globalmacroid,macro,value) values (90000,'{$AGENT.PORT}','" + strconv.Itoa(a.port) + "');\n" +
+		"insert into interface (interfaceid,hostid,main,type,useip,ip,port) values (40001,40002,1,1,1,'127.0.0.1','{$AGENT.PORT}');\n" +
+		item(zabbixProbe, 2, 3, 0, "probe", "") +
+		item(zabbixNumbers, 2, 3, 0, "numbers", step(1, zabbixNumbers, 1, 1, "{$TEN}")) +
+		item(zabbixDependent, 18, 4, 0, "dependent", with(zabbixDependent, fmt.Sprint("master_itemid=", zabbixNumbers))+
+			step(2, zabbixDependent, 2, 5, "^(.*)$\n<\\1>")+step(3, zabbixDependent, 1, 21, "return value +\n\"!\";")) +
+		item(zabbixLog, 7, 2, 0, "log[{$LOG},,,1000]", with(zabbixLog, "delay='1s'")) +
+		item(zabbixPing, 0, 3, 0, "agent.ping", with(zabbixPing, "delay='1s', interfaceid=40001")) +
+		item(zabbixRule, 2, 4, 1, "found", "") +
+		item(zabbixPrototype, 2, 3, 2, "of[{#N}]", fmt.Sprintf("insert into item_discovery (itemdiscoveryid,itemid,parent_itemid) values (90000,%d,%d);", zabbixPrototype, zabbixRule)) +
+		"commit;"
+}
+
+// Our proxy works for Zabbix's own server 6.0 as for ours: over an outage of the server and kills of agent and proxy nothing is lost or doubled.
+func TestTidemarkProxy_zabbixServer(t *testing.T) {
+	d := startDatabase(t)
+	z := &zabbixServer{t: t, dir: t.TempDir(), address: freeport.Address(t)}
+	psk := write(t, z.dir, "psk", pskText)
+	p := startTidemarkProxy(t, z.address, "  tls: {connect: psk, psk_identity: branch key, psk_file: "+psk+"}\n")
+	a := newAgent(t, p)
+	d.run("zabbix", zabbixObjects(a))
+	z.start(d)
+	began := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
+	until(t, "the proxy has its configuration", func() bool { return sendTo(p.address, fmt.Sprintf("db1 probe %d 0 1\n", began.Unix())) })
+	send := func(from, to int) {
+		t.Helper()
+		until(t, "the proxy takes all values", func() bool { return sendTo(p.address, numbered(began, from, to)) })
+	}
+	a.lines(0, 100)
+	a.start()
+	send(0, 200)
+	until(t, "a large discovery is taken", func() bool { return sendTo(p.address, "db1 found 0 0 "+quotedValue(payload())+"\n") })
+	until(t, "the first values are at Zabbix", func() bool {
+		return len(d.values("history_uint", zabbixNumbers)) == 200 && len(d.values("history_log", zabbixLog)) == 100
+	})
+	z.stop()
+	send(200, 3200)
+	a.kill()
+	a.lines(100, 200)
+	p.restart()
+	a.start()
+	send(3200, 3300)
+	z.start(d)
+	until(t, "the proxy catches up", func() bool { return len(d.values("history_uint", zabbixNumbers)) > 200 })
+	p.restart()
+	a.lines(200, 250)
+	send(3300, 3400)
+	until(t, "all values are at Zabbix", func() bool {
+		return len(d.values("history_uint", zabbixNumbers)) >= 3400 && len(d.values("history_text", zabbixDependent)) >= 3400 && len(d.values("history_log", zabbixLog)) >= 250
+	})
+	var numbers, dependent, lines []string
+	for n := range 3400 {
+		numbers, dependent = append(numbers, strconv.Itoa(10*n)), append(dependent, fmt.Sprintf("<%d!>", 10*n))
+	}
+	for n := range 250 {
+		lines = append(lines, fmt.Sprintf("line %d", n))
+	}
+	same := func(table string, item int, want []string) {
+		t.Helper()
+		if got := d.values(table, item); !slices.Equal(got, want) {
+			t.Errorf("item %d: found %d values %.200v, want %d", item, len(got), got, len(want))
+		}
+	}
+	same("history_uint", zabbixNumbers, numbers)
+	same("history_text", zabbixDependent, dependent)
+	same("history_log", zabbixLog, lines)
+	until(t, "Zabbix knows what a large discovery found", func() bool { return d.run("zabbix", "select count(*) from items where key_='of[899]'") == "1" })
+	until(t, "Zabbix knows that the agent answers", func() bool { return d.run("zabbix", "select available from interface where interfaceid=40001") == "1" })
+	until(t, "Zabbix knows how far the log was read", func() bool {
+		size, err := os.Stat(a.log)
+		return err == nil && d.run("zabbix", fmt.Sprintf("select lastlogsize from item_rtdata where itemid=%d", zabbixLog)) == strconv.FormatInt(size.Size(), 10)
+	})
+	until(t, "nothing waits in the proxy and nothing is wrong", func() bool {
+		st := p.state()
+		return st.Connected && st.Hosts == 1 && st.Waiting < 10 && st.Dropped == 0 && len(st.Problems) == 0
+	})
+}
