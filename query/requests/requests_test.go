@@ -102,7 +102,7 @@ func differ(got, want *Sums) string {
 	if math.Abs(got.Seconds-want.Seconds) > 1e-9*want.Seconds {
 		return fmt.Sprintf("%v s, want %v", got.Seconds, want.Seconds)
 	}
-	if (got.Latency == nil) != (want.Latency == nil) || got.Latency != nil && *got.Latency != *want.Latency {
+	if (got.Latency == nil) != (want.Latency == nil) || got.Latency != nil && !got.Latency.Equal(want.Latency) {
 		return "the latencies differ"
 	}
 	return ""

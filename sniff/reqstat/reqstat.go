@@ -179,7 +179,8 @@ func (i *Instance) drain() {
 	for _, s := range i.touched {
 		s.load = s.load*math.Pow(loadKept, float64(i.drains-s.at)) + float64(s.TimeNanos)
 		s.at = i.drains
-		*s = ShapeStatistics{Shape: s.Shape, instance: i, command: s.command, load: s.load, at: s.at, Codes: s.Codes[:0]}
+		s.Latency.Reset()
+		*s = ShapeStatistics{Shape: s.Shape, instance: i, command: s.command, load: s.load, at: s.at, Codes: s.Codes[:0], Latency: s.Latency}
 	}
 	i.touched = i.touched[:0]
 	i.Total, i.Monitoring, i.Cluster, i.Waiting = Statistics{}, Statistics{}, Statistics{}, Statistics{}

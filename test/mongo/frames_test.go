@@ -157,7 +157,7 @@ const wavesVariable = "TIDEMARK_MONGO_WAVES"
 // TestChurn has the memory of the programs that watch grow no more once everything was full, while shapes and connections come and go faster than a
 // server has them: 2,000 other shapes and 500 other connections in each wave, of which there is about one a second.
 func TestChurn(t *testing.T) {
-	const connections, shapes, limit, grows, full = 10_000, 2000, 80 << 20, 10 << 20, 4
+	const connections, shapes, limit, grows, full = 10_000, 2000, 64 << 20, 10 << 20, 4
 	waves := 12
 	if text := os.Getenv(wavesVariable); text != "" {
 		var err error

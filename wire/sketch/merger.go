@@ -46,7 +46,7 @@ func (m *Merger) Merge(s *Sketch, b []byte) error {
 		s.Sum = math.MaxUint64
 	}
 	for i, at := range m.at {
-		s.counts[at] = addCapped(s.counts[at], m.counts[i])
+		s.add(int(at), m.counts[i])
 	}
 	return nil
 }

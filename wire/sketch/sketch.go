@@ -22,13 +22,46 @@ const (
 	Buckets = (highest - lowest) * subBuckets
 )
 
-// Sketch is a distribution of latencies. The zero value is empty.
+// Sketch is a distribution of latencies. The zero value is empty. A copy shares its counts with what it was copied from: copy with
+// Merge.
 type Sketch struct {
-	Count  uint64
-	Sum    uint64 // nanoseconds; stops at the largest number
-	Max    uint64
-	Min    uint64
-	counts [Buckets]uint32
+	Count uint64
+	Sum   uint64 // nanoseconds; stops at the largest number
+	Max   uint64
+	Min   uint64
+	// rows are the counts of each power of two, made when the first value falls there: latencies of one shape lie in few of them,
+	// and there are sketches for thousands of shapes.
+	rows [rows]*row
+}
+
+// rows is how many powers of two a sketch tells apart.
+const rows = highest - lowest
+
+type row [subBuckets]uint32
+
+// add counts n values in bucket i.
+func (s *Sketch) add(i int, n uint32) {
+	r := s.rows[i/subBuckets]
+	if r == nil {
+		r = new(row)
+		s.rows[i/subBuckets] = r
+	}
+	c := &r[i%subBuckets]
+	*c = addCapped(*c, n)
+}
+
+// each calls fn for every bucket that counted something, until it returns false.
+func (s *Sketch) each(fn func(i int, n uint32) bool) {
+	for k, r := range s.rows {
+		if r == nil {
+			continue
+		}
+		for j, n := range r {
+			if n != 0 && !fn(k*subBuckets+j, n) {
+				return
+			}
+		}
+	}
 }
 
 // bucket returns the bucket of a latency.
@@ -59,7 +92,7 @@ func (s *Sketch) Add(nanos int64) {
 func (s *Sketch) AddN(nanos int64, n uint32) {
 	v := uint64(max(nanos, 0))
 	i := bucket(v)
-	s.counts[i] = addCapped(s.counts[i], n)
+	s.add(i, n)
 	if s.Count == 0 || v < s.Min {
 		s.Min = v
 	}
@@ -95,15 +128,49 @@ func (s *Sketch) Merge(o *Sketch) {
 		sum = math.MaxUint64
 	}
 	s.Sum = sum
-	for i, n := range o.counts {
-		if n != 0 {
-			s.counts[i] = addCapped(s.counts[i], n)
+	for k, from := range o.rows {
+		if from == nil {
+			continue
+		}
+		if s.rows[k] == nil {
+			s.rows[k] = new(row)
+		}
+		to := s.rows[k]
+		for j, n := range from {
+			to[j] = addCapped(to[j], n)
 		}
 	}
 }
 
-// Reset empties the sketch.
-func (s *Sketch) Reset() { *s = Sketch{} }
+// Reset empties the sketch and keeps its memory.
+func (s *Sketch) Reset() {
+	for _, r := range s.rows {
+		if r != nil {
+			*r = row{}
+		}
+	}
+	s.Count, s.Sum, s.Max, s.Min = 0, 0, 0, 0
+}
+
+// Equal tells whether two sketches counted the same.
+func (s *Sketch) Equal(o *Sketch) bool {
+	if s.Count != o.Count || s.Sum != o.Sum || s.Min != o.Min || s.Max != o.Max {
+		return false
+	}
+	for k := range rows {
+		var x, y row
+		if s.rows[k] != nil {
+			x = *s.rows[k]
+		}
+		if o.rows[k] != nil {
+			y = *o.rows[k]
+		}
+		if x != y {
+			return false
+		}
+	}
+	return true
+}
 
 // Quantile returns the latency in nanoseconds below which the fraction q (0 to 1) of the values lies; 0 for an empty sketch. It is
 // never outside Min and Max.
@@ -119,26 +186,27 @@ func (s *Sketch) Quantile(q float64) float64 {
 		return float64(s.Max)
 	}
 	var seen uint64
-	for i, n := range s.counts {
+	value := float64(s.Max)
+	s.each(func(i int, n uint32) bool {
 		seen += uint64(n)
-		if seen >= rank {
-			return min(max(middle(i), float64(s.Min)), float64(s.Max))
+		if seen < rank {
+			return true
 		}
-	}
-	return float64(s.Max)
+		value = min(max(middle(i), float64(s.Min)), float64(s.Max))
+		return false
+	})
+	return value
 }
 
 // Histogram calls fn for every bucket that counted something: its bounds in nanoseconds and its count.
 func (s *Sketch) Histogram(fn func(from, to float64, count uint32)) {
-	for i, n := range s.counts {
-		if n == 0 {
-			continue
-		}
+	s.each(func(i int, n uint32) bool {
 		exponent := lowest + i/subBuckets
 		width := math.Ldexp(1, exponent-subBits)
 		from := math.Ldexp(1, exponent) + width*float64(i%subBuckets)
 		fn(from, from+width, n)
-	}
+		return true
+	})
 }
 
 // version is the first byte of an encoded sketch.
@@ -151,24 +219,22 @@ var ErrMalformed = errors.New("sketch: malformed")
 // for each the distance to the one before and its count.
 func (s *Sketch) Append(dst []byte) []byte {
 	filled := 0
-	for _, n := range s.counts {
-		if n != 0 {
-			filled++
-		}
-	}
+	s.each(func(int, uint32) bool {
+		filled++
+		return true
+	})
 	dst = append(dst, version)
 	dst = binary.AppendUvarint(dst, s.Min)
 	dst = binary.AppendUvarint(dst, s.Max-s.Min)
 	dst = binary.AppendUvarint(dst, s.Sum)
 	dst = binary.AppendUvarint(dst, uint64(filled))
 	last := 0
-	for i, n := range s.counts {
-		if n != 0 {
-			dst = binary.AppendUvarint(dst, uint64(i-last))
-			dst = binary.AppendUvarint(dst, uint64(n))
-			last = i
-		}
-	}
+	s.each(func(i int, n uint32) bool {
+		dst = binary.AppendUvarint(dst, uint64(i-last))
+		dst = binary.AppendUvarint(dst, uint64(n))
+		last = i
+		return true
+	})
 	return dst
 }
 
@@ -192,20 +258,17 @@ func (s *Sketch) Decode(b []byte) error {
 		return ErrMalformed
 	}
 	at := uint64(0)
-	for range head[3] {
+	for nth := range head[3] {
 		step, n := binary.Uvarint(b)
 		if n <= 0 {
 			return ErrMalformed
 		}
 		count, k := binary.Uvarint(b[n:])
-		if k <= 0 || count == 0 || count > math.MaxUint32 || step >= Buckets || at+step >= Buckets {
+		if k <= 0 || count == 0 || count > math.MaxUint32 || step >= Buckets || at+step >= Buckets || step == 0 && nth > 0 {
 			return ErrMalformed
 		}
 		at += step
-		if s.counts[at] != 0 {
-			return ErrMalformed
-		}
-		s.counts[at] = uint32(count)
+		s.add(int(at), uint32(count))
 		s.Count += count
 		b = b[n+k:]
 	}

@@ -23,7 +23,7 @@ func TestQuantile(t *testing.T) {
 	for i := range parts {
 		merged.Merge(&parts[i])
 	}
-	if merged != whole {
+	if !merged.Equal(&whole) {
 		t.Error("merged parts differ from the whole")
 	}
 	for _, q := range []float64{0, 0.01, 0.5, 0.95, 0.99, 0.999, 1} {
@@ -60,19 +60,20 @@ func FuzzDecode(f *testing.F) {
 		var s, again Sketch
 		known := s.Decode(b) == nil
 		var m Merger
-		merged := again
+		var merged Sketch
 		merged.Add(77_000)
-		before := merged
-		if err := m.Merge(&merged, b); (err == nil) != known || err != nil && merged != before {
+		var before Sketch
+		before.Merge(&merged)
+		if err := m.Merge(&merged, b); (err == nil) != known || err != nil && !merged.Equal(&before) {
 			t.Fatalf("decoding says %v, merging %v", known, err)
 		}
 		if !known {
 			return
 		}
-		if before.Merge(&s); merged != before {
+		if before.Merge(&s); !merged.Equal(&before) {
 			t.Error("merging the encoded form differs from merging the decoded one")
 		}
-		if err := again.Decode(s.Append(nil)); err != nil || again != s {
+		if err := again.Decode(s.Append(nil)); err != nil || !again.Equal(&s) {
 			t.Errorf("encoded again it reads %v", err)
 		}
 	})
@@ -96,5 +97,18 @@ func BenchmarkMerger(b *testing.B) {
 		if err := m.Merge(&sum, encoded); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestReset(t *testing.T) {
+	var s Sketch
+	s.Add(5_000)
+	s.Add(5_000_000)
+	s.Reset()
+	if !s.Equal(&Sketch{}) || s.Quantile(0.5) != 0 {
+		t.Error("a sketch that was reset still counts")
+	}
+	if n := testing.AllocsPerRun(10, func() { s.Add(5_100); s.Reset() }); n != 0 {
+		t.Errorf("%v allocations to count again where something was counted before", n)
 	}
 }
