@@ -233,6 +233,10 @@ func (l *Log) settle(written, durable model.LSN, err error) {
 	if l.o.Relaxed {
 		reached = l.written
 	}
+	reached = l.replication.bound(reached)
+	if err == nil {
+		err = l.replication.refusal
+	}
 	l.announce()
 	durable = l.durable
 	l.mu.Unlock()

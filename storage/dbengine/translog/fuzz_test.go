@@ -196,3 +196,26 @@ func TestScanner_tellsDamageFromTornWrites(t *testing.T) {
 		}
 	}
 }
+
+// FuzzRecords reads records that came from another machine: only what was written passes.
+func FuzzRecords(f *testing.F) {
+	var e Encoder
+	b := sampleBatch()
+	one := appendRecord(nil, 100, 90, KindBatch, e.AppendBatch(nil, b, allRows(b), nil, b.Marks))
+	f.Add(one, uint64(100))
+	f.Add(appendRecord(one, 100+model.LSN(len(one)), 90, kindClosed, nil), uint64(100))
+	f.Add(one[:len(one)-1], uint64(100))
+	f.Fuzz(func(t *testing.T, sent []byte, from uint64) {
+		var made []byte
+		end, err := Records(sent, model.LSN(from), func(_ model.LSN, kind byte, payload []byte) error {
+			made = append(made, kind)
+			return DecodeBatch(&model.Batch{}, payload)
+		})
+		if err == nil && end-model.LSN(from) != model.LSN(len(sent)) {
+			t.Errorf("%d bytes end at %d, they started at %d", len(sent), end, from)
+		}
+		if err != nil && len(sent) == 0 {
+			t.Error(err)
+		}
+	})
+}

@@ -81,6 +81,8 @@ type Log struct {
 	failed error
 	closed bool
 
+	replication replication
+
 	segments    []*segment
 	spares      []string
 	nextNumber  uint32
@@ -134,8 +136,9 @@ func (l *Log) Notify(lsn model.LSN, done []*model.Completion) {
 	if l.o.Relaxed {
 		reached = l.written
 	}
-	var err error
-	if reached < lsn {
+	reached = l.replication.bound(reached)
+	err := l.replication.refusal
+	if reached < lsn && err == nil {
 		if l.failed == nil && !l.closed {
 			l.waiting = append(l.waiting, waiter{lsn: lsn, done: done})
 			l.mu.Unlock()
@@ -161,6 +164,9 @@ func (l *Log) Room(ctx context.Context, sizeBytes int) error {
 	for {
 		l.mu.Lock()
 		err, closed, wait := l.failed, l.closed, l.room
+		if l.replication.refusal != nil {
+			err = l.replication.refusal
+		}
 		full := len(l.buf) > 0 && len(l.buf)+sizeBytes > maxBufferBytes
 		l.mu.Unlock()
 		switch {
