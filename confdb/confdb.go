@@ -43,6 +43,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrInvalid says that an object cannot be stored as it is.
 	ErrInvalid = errors.New("invalid")
+	// ErrReadOnly says that this is a copy, which follows another server's database.
+	ErrReadOnly = errors.New("this server is a standby, or fenced: its configuration cannot be changed here; change it at the primary")
 	// ErrClosed says that the database was closed before.
 	ErrClosed = errors.New("config database is closed")
 )
@@ -206,6 +208,8 @@ func (d *DB) wrap(what string, err error) error {
 			return fmt.Errorf("%s is %w", d.path, ErrInUse)
 		} else if code == sqlitelib.SQLITE_CORRUPT || code == sqlitelib.SQLITE_NOTADB {
 			return fmt.Errorf("%s is %w: %s: %w", d.path, ErrDamaged, what, err)
+		} else if code == sqlitelib.SQLITE_READONLY {
+			return ErrReadOnly
 		}
 	}
 	return fmt.Errorf("%s: %s: %w", d.path, what, err)

@@ -76,28 +76,53 @@ func readSecret(path string) ([]byte, error) {
 	return key, nil
 }
 
-// makeSecret writes a new key under another name first, so that a crash leaves no half of one.
+// Secret returns the key in hexadecimal digits; empty when there is none yet.
+func (d *DB) Secret() (string, error) {
+	key, err := readSecret(filepath.Join(filepath.Dir(d.path), SecretFileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return hex.EncodeToString(key), err
+}
+
+// PutSecret replaces the key by that of the database which this one is a copy of.
+func (d *DB) PutSecret(text string) error {
+	key, err := hex.DecodeString(text)
+	if err != nil || len(key) != secretBytes {
+		return fmt.Errorf("the key for secrets has %d characters: %w; expected %d hexadecimal digits", len(text), ErrInvalid, 2*secretBytes)
+	}
+	d.sealing.Lock()
+	defer d.sealing.Unlock()
+	d.secrets.box = nil
+	return writeSecret(filepath.Join(filepath.Dir(d.path), SecretFileName), key)
+}
+
 func makeSecret(path string) ([]byte, error) {
 	key := make([]byte, secretBytes)
 	// Read never fails.
 	_, _ = rand.Read(key)
+	return key, writeSecret(path, key)
+}
+
+// writeSecret writes a key under another name first, so that a crash leaves no half of one.
+func writeSecret(path string, key []byte) error {
 	partial := path + ".new"
 	f, err := os.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	_, err = f.WriteString(hex.EncodeToString(key) + "\n")
 	if err = errors.Join(err, f.Chmod(0o600), f.Sync(), f.Close()); err != nil {
-		return nil, err
+		return err
 	}
 	if err := os.Rename(partial, path); err != nil {
-		return nil, err
+		return err
 	}
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return key, errors.Join(dir.Sync(), dir.Close())
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // seal encrypts a secret for one place; nothing stays nothing.

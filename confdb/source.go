@@ -15,7 +15,7 @@ const hostsPerRead = 64
 
 // Changes returns the newest revision, and which hosts changed and which were deleted after the revision since.
 func (d *DB) Changes(ctx context.Context, since uint64) (revision uint64, changed, gone []model.HostID, err error) {
-	tx, err := d.sql.BeginTx(ctx, nil)
+	tx, err := d.sql.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return 0, nil, nil, d.wrap("read changes", err)
 	}
