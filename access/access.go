@@ -133,10 +133,24 @@ func Open(ctx context.Context, o Options) (*Control, error) {
 		return float64(len(c.sessions))
 	})
 	o.Metrics.NewGauge("tidemark_access_password_hashes_waiting", func() float64 { return float64(c.password.waiting.Load()) })
-	l, err := o.Store.LoadAccess(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the users: %w", err)
+	if err := c.Reload(ctx); err != nil {
+		return nil, err
 	}
+	return c, nil
+}
+
+// Reload reads again what the store has, in the place of what was known: for a store that somebody else writes to.
+func (c *Control) Reload(ctx context.Context) error {
+	l, err := c.o.Store.LoadAccess(ctx)
+	if err != nil {
+		return fmt.Errorf("read the users: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.users)
+	clear(c.groups)
+	clear(c.sessions)
+	clear(c.tokens)
 	for i := range l.Users {
 		c.users[l.Users[i].ID] = &l.Users[i]
 	}
@@ -149,7 +163,7 @@ func Open(ctx context.Context, o Options) (*Control, error) {
 	for i := range l.Tokens {
 		c.tokens[l.Tokens[i].Hash] = &l.Tokens[i]
 	}
-	return c, nil
+	return nil
 }
 
 // HasAdministrator reports whether an administrator can sign in. Until then loopback is administrator.

@@ -111,6 +111,7 @@ type Alerter struct {
 	wake    chan struct{}
 	steppedAt,
 	failingSince atomic.Int64 // Unix nanoseconds
+	stopped      atomic.Bool
 
 	putMu    sync.Mutex
 	put      []model.Event
@@ -236,6 +237,12 @@ func (a *Alerter) registerMetrics() {
 			return float64(f())
 		}
 	}
+	a.options.Metrics.NewGauge("tidemark_alert_paused", func() float64 {
+		if a.stopped.Load() {
+			return 1
+		}
+		return 0
+	})
 	a.options.Metrics.NewGauge("tidemark_alert_waiting_alerts", locked(func() int { return a.waiting }))
 	a.options.Metrics.NewGauge("tidemark_alert_escalations", locked(func() int { return len(a.escalations) }))
 }
@@ -281,6 +288,15 @@ func (a *Alerter) poke() {
 	}
 }
 
+// Pause stops deciding and sending, or goes on with it. Events that come meanwhile are dealt with afterwards.
+func (a *Alerter) Pause(on bool) {
+	a.stopped.Store(on)
+	a.poke()
+}
+
+// Paused reports whether nothing is sent.
+func (a *Alerter) Paused() bool { return a.stopped.Load() }
+
 // Run decides and sends until ctx ends; then messages on their way get a second to arrive, and what is decided is stored. It is called once.
 func (a *Alerter) Run(ctx context.Context) error {
 	delivering, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -315,6 +331,9 @@ func (a *Alerter) step(ctx, delivering context.Context) time.Duration {
 	defer a.mu.Unlock()
 	now := a.now()
 	a.steppedAt.Store(now)
+	if a.stopped.Load() { // events stay in the store
+		return idleTime
+	}
 	more := false
 	if now >= a.pending.retryAt {
 		more = a.takeEvents(ctx)

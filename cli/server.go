@@ -20,6 +20,7 @@ func serverCommand() *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return runServer(c, s) },
 	}
 	s.addServer(c.Flags())
+	s.addStandby(c.Flags())
 	return c
 }
 
@@ -27,6 +28,9 @@ func runServer(c *cobra.Command, s *settings) error {
 	conf, err := s.load()
 	if err != nil {
 		return err
+	}
+	if conf.Standby.Of != "" {
+		return runStandby(c, s, conf)
 	}
 	srv, options, err := openServer(c, conf, s.logger(c.ErrOrStderr()))
 	if err != nil {

@@ -32,10 +32,13 @@ type settings struct {
 	mongo, mongoURI, mongoLog string
 	tls                       config.AgentTLS
 	// proxy has the flags that say how to connect to a server mean the proxy instead of the agent.
-	proxy     bool
-	proxyName string
-	verbose   bool
-	flags     *pflag.FlagSet
+	proxy                     bool
+	proxyName                 string
+	standbyOf                 string
+	standbyTokenFile          string
+	replaceData, alertsPaused bool
+	verbose                   bool
+	flags                     *pflag.FlagSet
 }
 
 // addServer adds the flags of the server.
@@ -45,7 +48,15 @@ func (s *settings) addServer(f *pflag.FlagSet) {
 	f.StringVar(&s.trapper, "trapper", "", "address for agents and senders (default 127.0.0.1:10051)")
 	f.StringVar(&s.diskSpace, "disk-space", "", "room for the store, such as 20GiB (default 4 GiB or 10 % of the free space, whichever is less)")
 	f.StringVar(&s.durability, "durability", "", "group: answer after the disk has it; relaxed: up to a second before (default group)")
+	f.BoolVar(&s.alertsPaused, "alerts-paused", false, "send no alerts until somebody resumes them on the page: for a server on a restored copy")
 	f.BoolVar(&s.autoregistration, "autoregistration", false, "make a host of each unknown agent that asks for its list")
+}
+
+// addStandby adds the flags of a standby.
+func (s *settings) addStandby(f *pflag.FlagSet) {
+	f.StringVar(&s.standbyOf, "standby-of", "", "follow the server at this HTTP address, host:port or https://host:port, until promoted")
+	f.StringVar(&s.standbyTokenFile, "standby-token-file", "", "file with the token that the other server asks for (default: that of http.token_file)")
+	f.BoolVar(&s.replaceData, "replace-data", false, "with --standby-of: let the primary's data take the place of other data in the folder")
 }
 
 func (s *settings) addCommon(f *pflag.FlagSet) {
@@ -123,11 +134,16 @@ func (s *settings) load() (*config.Config, error) {
 		{"tls-server-cert-subject", &secured.ServerSubject, s.tls.ServerSubject},
 		{"mongo-log", &c.Agent.MongoLog, s.mongoLog},
 		{"mongo-uri", &c.Agent.MongoURI, s.mongoURI},
+		{"standby-of", &c.Standby.Of, s.standbyOf},
+		{"standby-token-file", &c.Standby.TokenFile, s.standbyTokenFile},
 	}
 	for _, t := range texts {
 		if s.flags.Changed(t.flag) {
 			*t.to = t.from
 		}
+	}
+	if s.flags.Changed("alerts-paused") {
+		c.AlertsPaused = s.alertsPaused
 	}
 	if s.flags.Changed("autoregistration") {
 		c.Autoregistration = s.autoregistration
@@ -174,6 +190,10 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 	if err != nil {
 		return server.Options{}, err
 	}
+	peer, err := peerOptions(c, token)
+	if err != nil {
+		return server.Options{}, err
+	}
 	web, err := listenHTTP(c)
 	if err != nil {
 		return server.Options{}, err
@@ -194,6 +214,7 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 		ScriptWorker: scriptWorker(), DSN: c.Storage.DSN, Mode: storeMode(c), OverrideHistory: c.Storage.OverrideHistory, OverrideTrends: c.Storage.OverrideTrends, Certificates: certificates,
 		Collect: collect,
 		Scrape:  c.Scrape.Jobs,
+		Peer:    peer, Synchronous: c.Standby.Synchronous, Alone: c.Standby.Wait, AlertsPaused: c.AlertsPaused,
 	}, nil
 }
 
@@ -217,25 +238,33 @@ func pageURL(c *config.Config, l net.Listener) string {
 // or an administrator, who cannot be there in a new folder.
 func readToken(c *config.Config) (string, error) {
 	if c.HTTP.TokenFile == "" {
+		if c.Standby.Of != "" {
+			return "", nil // the users come from the primary
+		}
 		_, err := os.Stat(filepath.Join(c.Data, confdb.FileName))
 		if loopback(c.HTTP.Listen) || err == nil {
 			return "", nil // whether there is an administrator is seen when the folder is open
 		}
 		return "", noAdministrator(c)
 	}
-	file, err := os.Open(c.HTTP.TokenFile)
+	return readTokenFile("http.token_file", c.HTTP.TokenFile)
+}
+
+// readTokenFile reads the file that a setting names.
+func readTokenFile(setting, name string) (string, error) {
+	file, err := os.Open(name)
 	if err != nil {
-		return "", fmt.Errorf("http.token_file: %w", err)
+		return "", fmt.Errorf("%s: %w", setting, err)
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, 4096))
 	if err != nil {
-		return "", fmt.Errorf("http.token_file: %w", err)
+		return "", fmt.Errorf("%s: %w", setting, err)
 	}
 	const least = 16
 	token := strings.TrimSpace(string(text))
 	if len(token) < least {
-		return "", usagef("http.token_file %s: expected a token of at least %d characters", c.HTTP.TokenFile, least)
+		return "", usagef("%s %s: expected a token of at least %d characters", setting, name, least)
 	}
 	return token, nil
 }

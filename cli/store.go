@@ -25,7 +25,7 @@ func storeCommand() *cobra.Command {
 	}
 	c.AddCommand(storeInfoCommand(), storeCheckCommand(), storeDumpCommand(), storeRepairCommand(), storePlanCommand(), storeBenchCommand(),
 		storeSnapshotCommand(), storeVerifyCommand(), storeRestoreCommand(), storeBackupCommand(), storeBackupsCommand())
-	c.AddCommand(storeMigrateCommand(), storeRecompressCommand(), storeAdviseCommand(), storeHousekeepingCommand(), storeTrialCommand())
+	c.AddCommand(storeMigrateCommand(), storeRecompressCommand(), storeAdviseCommand(), storeHousekeepingCommand(), storeTrialCommand(), storePromoteCommand(), storeDigestCommand())
 	return c
 }
 

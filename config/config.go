@@ -40,6 +40,9 @@ type Config struct {
 	Proxy            Proxy
 	Collect          Collect
 	Scrape           Scrape
+	Standby          Standby
+	// AlertsPaused sends no alerts until somebody resumes them.
+	AlertsPaused bool
 
 	// set has the keys that were in the file.
 	set map[string]position
@@ -150,6 +153,21 @@ type Snapshots struct {
 	AtQuota AtQuota
 }
 
+// Standby is this server's part in a pair of primary and standby.
+type Standby struct {
+	// Of is the address of the primary that this server follows: host:port, or https://host:port; empty for a primary.
+	Of string
+	// TokenFile has the token that is sent to the other servers; empty for that of http.token_file.
+	TokenFile string
+	// CAFile has the certificates of the authorities of the other servers; empty for those of the system.
+	CAFile string
+	// Advertise is the address at which the others reach this server; empty for that of http.listen.
+	Advertise string
+	// Synchronous acknowledges nothing that no standby has on its disk, and Wait is for how long values wait for one before they are refused.
+	Synchronous bool
+	Wait        time.Duration
+}
+
 // Agent is the agent on this machine.
 type Agent struct {
 	// Server is the host:port of the server's agent protocol.
@@ -212,6 +230,7 @@ func Default() *Config {
 		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}, Recompress: Recompress{Codec: RecompressOff, OlderThan: 24 * time.Hour, RateBytes: 20 << 20}, QueryLogBytes: 1 << 20},
 		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, MongoPlans: 10 * time.Minute, TLS: AgentTLS{Connect: "unencrypted"}},
 		Proxy:   defaultProxy(),
+		Standby: Standby{Wait: 10 * time.Second},
 		Collect: Collect{DeniedNetworks: "169.254.0.0/16,fe80::/10,fd00:ec2::254"},
 		set:     map[string]position{},
 	}
@@ -270,6 +289,12 @@ func (c *Config) Validate() error {
 	checkTLS("proxy.tls", &c.Proxy.TLS, wrong)
 	if c.Storage.Engine == EngineDB && c.Storage.Mode != ModeAuto {
 		wrong("storage.mode", "found mode %s, but storage.engine is %s; expected engine postgres or no mode", c.Storage.Mode, c.Storage.Engine)
+	}
+	if c.Standby.Of != "" && c.Storage.Engine != EngineDB {
+		wrong("standby.of", "standbys are for the engine %s; PostgreSQL has a replication of its own", EngineDB)
+	}
+	if c.Standby.Synchronous && (c.Storage.Engine != EngineDB || c.Storage.Durability != DurabilityGroup) {
+		wrong("standby.synchronous", "expected storage.engine %s and storage.durability %s with it", EngineDB, DurabilityGroup)
 	}
 	if c.Agent.MongoURI != "" && c.Agent.MongoURIFile != "" {
 		wrong("agent.mongo.uri_file", "expected agent.mongo.uri or agent.mongo.uri_file, not both")

@@ -65,6 +65,13 @@ collect:
   denied_networks: ""
   ssl_folder: certs
   java_gateway: 127.0.0.1:10052
+standby:
+  of: https://first.example:8420
+  token_file: peer
+  ca_file: authorities.pem
+  advertise: https://second.example:8420
+  wait: 20s
+alerts_paused: true
 `
 
 func TestParse_full(t *testing.T) {
@@ -82,6 +89,8 @@ func TestParse_full(t *testing.T) {
 		Agent:            Agent{Server: "monitor.example:10051", Host: "${literal}", Interval: 500 * time.Millisecond, BufferBytes: 16 << 20, MongoPlans: 10 * time.Minute, TLS: AgentTLS{Connect: "psk", PSKIdentity: "one", PSKFile: "one.psk"}},
 		Proxy:            Proxy{Server: "monitor.example:10051", Name: "branch", Refresh: 10 * time.Second, BufferBytes: 1 << 30, TLS: AgentTLS{Connect: "cert", CAFile: "ca.pem", CertificateFile: "own.pem", KeyFile: "own.key", ServerSubject: "CN=monitor"}},
 		Collect:          Collect{AllowedNetworks: "10.0.0.0/8", SSLFolder: "certs", JavaGateway: "127.0.0.1:10052"},
+		Standby:          Standby{Of: "https://first.example:8420", TokenFile: "peer", CAFile: "authorities.pem", Advertise: "https://second.example:8420", Wait: 20 * time.Second},
+		AlertsPaused:     true,
 	}
 	if !got.IsSet("http.tls.key_file") || got.IsSet("storage.dsn") {
 		t.Errorf("IsSet is wrong: %v", got.set)
@@ -115,7 +124,7 @@ func TestParse_mistakes(t *testing.T) {
 		{"key of a section", "listen: x\n", []string{"c:1:1: listen: no such setting; did you mean http.listen or trapper.listen?"}},
 		{"nothing near", "http:\n  xyzzyxyzzy: 1\n", []string{"c:2:3: http.xyzzyxyzzy: no such setting; expected one of insecure, listen, tls, token_file"}},
 		{"near the section of scrapes", "scrapes:\n", []string{"c:1:1: scrapes: no such setting; did you mean scrape?"}},
-		{"nothing near at the top", "xyzzyxyzzy: 1\n", []string{"c:1:1: xyzzyxyzzy: no such setting; expected one of agent, autoregistration, collect, data, http, proxy, scrape, storage, trapper"}},
+		{"nothing near at the top", "xyzzyxyzzy: 1\n", []string{"c:1:1: xyzzyxyzzy: no such setting; expected one of agent, alerts_paused, autoregistration, collect, data, http, proxy, scrape, standby, storage, trapper"}},
 		{"wrong types", "autoregistration: maybe\nstorage:\n  disk_space: [1]\n  page_cache_size:\n    a: b\ndata:\n", []string{
 			`c:1:19: autoregistration: found "maybe"; expected true or false`,
 			"c:3:15: storage.disk_space: found a list; expected a value",

@@ -75,6 +75,13 @@ var fields = slices.Concat([]field{
 	setting("storage.recompress.older_than", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.Recompress.OlderThan }, anything),
 	setting("storage.recompress.rate", ParseSize, func(c *Config) *int64 { return &c.Storage.Recompress.RateBytes }, atLeast(1<<20, true)),
 	setting("storage.query_log", ParseSize, func(c *Config) *int64 { return &c.Storage.QueryLogBytes }, atLeast(64<<10, true)),
+	setting("standby.of", parseText, func(c *Config) *string { return &c.Standby.Of }, anything),
+	setting("standby.token_file", parseText, func(c *Config) *string { return &c.Standby.TokenFile }, anything),
+	setting("standby.ca_file", parseText, func(c *Config) *string { return &c.Standby.CAFile }, anything),
+	setting("standby.advertise", parseText, func(c *Config) *string { return &c.Standby.Advertise }, anything),
+	setting("standby.synchronous", parseBool, func(c *Config) *bool { return &c.Standby.Synchronous }, anything),
+	setting("standby.wait", ParseDuration, func(c *Config) *time.Duration { return &c.Standby.Wait }, checkWait),
+	setting("alerts_paused", parseBool, func(c *Config) *bool { return &c.AlertsPaused }, anything),
 	setting("agent.server", parseText, func(c *Config) *string { return &c.Agent.Server }, checkAddress),
 	setting("agent.host", parseText, func(c *Config) *string { return &c.Agent.Host }, anything),
 	setting("agent.mongo.interface", parseText, func(c *Config) *string { return &c.Agent.MongoInterface }, anything),
@@ -163,6 +170,19 @@ func checkEvery(d time.Duration) error {
 func checkAge(d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("found %s; expected 0 for none, or a time such as 30d", d)
+	}
+	return nil
+}
+
+// The bounds of standby.wait.
+const (
+	MinStandbyWait = time.Second
+	MaxStandbyWait = 10 * time.Minute
+)
+
+func checkWait(d time.Duration) error {
+	if d < MinStandbyWait || d > MaxStandbyWait {
+		return fmt.Errorf("found %s; expected %s to %s", d, MinStandbyWait, MaxStandbyWait)
 	}
 	return nil
 }

@@ -110,15 +110,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		changed: make(map[model.TriggerID]model.TriggerState), evaluated: loaded.Evaluated, written: loaded.Evaluated,
 		subscribers: make(map[chan struct{}]struct{}), publishedStale: true,
 	}
-	for _, s := range loaded.States {
-		l.states[s.TriggerID] = s
-	}
-	slices.SortFunc(loaded.Problems, func(a, b model.Problem) int { return cmp.Compare(a.ID, b.ID) })
-	for _, p := range loaded.Problems {
-		l.open[p.ID] = p
-		l.byTrigger[p.TriggerID] = append(l.byTrigger[p.TriggerID], p.ID)
-		l.nextID = max(l.nextID, p.ID+1)
-	}
+	l.use(&loaded)
 	l.recorded = o.Metrics.NewCounter("tidemark_event_events_total")
 	l.dropped = o.Metrics.NewCounter("tidemark_event_dropped_problems_total")
 	l.failures = o.Metrics.NewCounter("tidemark_event_store_failures_total")
@@ -128,6 +120,36 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		return float64(len(l.open))
 	})
 	return l, nil
+}
+
+// use takes over what the store knows.
+func (l *Log) use(loaded *Loaded) {
+	clear(l.states)
+	clear(l.open)
+	clear(l.byTrigger)
+	for _, s := range loaded.States {
+		l.states[s.TriggerID] = s
+	}
+	slices.SortFunc(loaded.Problems, func(a, b model.Problem) int { return cmp.Compare(a.ID, b.ID) })
+	for _, p := range loaded.Problems {
+		l.open[p.ID] = p
+		l.byTrigger[p.TriggerID] = append(l.byTrigger[p.TriggerID], p.ID)
+		l.nextID = max(l.nextID, p.ID+1)
+	}
+	l.publishedStale = true
+}
+
+// Reload reads again what the store knows, in the place of what was known: for a store that somebody else writes to. Nothing may be recorded here.
+func (l *Log) Reload(ctx context.Context) error {
+	loaded, err := l.options.Store.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("load events: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.use(&loaded)
+	l.notify()
+	return nil
 }
 
 // States returns the states of all triggers that ever changed, for the evaluator's start.

@@ -86,6 +86,7 @@ func (s *Server) openAlerts(ctx context.Context, _ vfs.FS) error {
 	if err != nil {
 		return fmt.Errorf("open alerting: %w", err)
 	}
+	a.Pause(s.o.AlertsPaused || s.refusal() != nil)
 	s.alerter = a
 	s.alertSink.alerter.Store(a)
 	return nil

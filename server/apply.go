@@ -57,6 +57,9 @@ func (s *Server) applyConfiguration(ctx context.Context, c *confcache.Changes) e
 		s.polling.apply(c)
 	}
 	s.traps.Changed()
+	if s.following() { // its primary evaluates
+		return nil
+	}
 	return s.applyTriggers(ctx, c)
 }
 

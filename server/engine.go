@@ -34,6 +34,10 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 	if s.o.DSN != "" {
 		return s.openPostgres(ctx, fsys)
 	}
+	if k := s.o.kept; k != nil && k.engine != nil {
+		s.engine = k.engine
+		return s.keepSnapshots(k.shelf, k.engine)
+	}
 	space, err := diskSpace(fsys, s.o.Data, s.o.DiskSpaceBytes)
 	if err != nil {
 		return err
@@ -54,8 +58,12 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 	if err != nil {
 		return err
 	}
+	set := s.metrics
+	if s.o.kept != nil {
+		set = s.o.kept.metrics
+	}
 	db, err := dbengine.Open(ctx, fsys, filepath.Join(s.o.Data, "engine"), dbengine.Options{
-		DiskSpaceBytes: space, PageCacheBytes: cacheBytes, Durability: durability, Classes: classes, Metrics: s.metrics, Logger: s.logger,
+		DiskSpaceBytes: space, PageCacheBytes: cacheBytes, Durability: durability, Classes: classes, Metrics: set, Logger: s.logger,
 		Snapshots:  shelf,
 		MinimumAge: s.o.MinimumAge, MinuteShare: s.o.MinuteShare, HourShare: s.o.HourShare,
 	})
@@ -63,6 +71,12 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 		return fmt.Errorf("open the engine: %w", err)
 	}
 	s.engine = db
+	if s.o.kept != nil {
+		s.o.kept.engine, s.o.kept.shelf = db, shelf
+	}
+	if err := pinSnapshots(shelf, db); err != nil {
+		return err
+	}
 	return s.keepSnapshots(shelf, db)
 }
 

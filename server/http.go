@@ -23,9 +23,9 @@ import (
 func (s *Server) handler() (http.Handler, error) {
 	options := api.Options{
 		Logger: s.logger, Metrics: s.metrics, Guard: api.Guard{AnyHost: func() bool { return !s.access.Open() }},
-		Authorize: api.Authorizer{Control: s.access}.Authorize, Audit: s.audit,
+		Authorize: s.authorize, Audit: s.audit,
 	}
-	return api.NewHandler(s.routes(), web.Handler(), options), nil
+	return api.NewHandler(s.confirming(s.routes()), web.Handler(), options), nil
 }
 
 // routes is the table of everything that is served but the page. Who may call what is kept in testdata/routes.txt too, which a test
@@ -57,6 +57,7 @@ func (s *Server) routes() []api.Route {
 	routes = append(routes, s.proxyRoutes()...)
 	routes = append(routes, s.network.routes()...)
 	routes = append(routes, s.storageRoutes()...)
+	routes = append(routes, s.standbyRoutes()...)
 	routes = append(routes, s.seriesRoutes()...)
 	routes = append(routes, s.configurator.routes()...)
 	return append(routes, api.SpecRoute(s.o.Version, routes))
@@ -95,10 +96,12 @@ func (s *Server) ownRoutes() []api.Route {
 		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: need, Handler: h}
 	}
 	healthy := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
+	ready := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok"+s.roleText()+"\n") }
 	return []api.Route{
 		get("/metrics", api.View, s.writeMetrics),
 		get("/-/healthy", api.Public, healthy),
-		get("/-/ready", api.Public, healthy),
+		get("/-/ready", api.Public, ready),
+		get("/-/primary", api.Public, s.sayPrimary),
 		{
 			Method: http.MethodGet, Pattern: "/debug/pprof/", Permission: api.Administer, Handler: http.HandlerFunc(profile), Timeout: profileTime, Streaming: true,
 		},
@@ -124,6 +127,9 @@ func profile(w http.ResponseWriter, r *http.Request) {
 func (s *Server) writeMetrics(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	s.metrics.WritePrometheus(w)
+	if s.o.kept != nil {
+		s.o.kept.metrics.WritePrometheus(w)
+	}
 	metrics.WriteProcessMetrics(w)
 }
 

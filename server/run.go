@@ -26,9 +26,15 @@ var errStopping = errors.New("the server is stopping; the values were not stored
 // Run serves until ctx ends, then stops: first the listeners, then the pipeline along the way of a value. Values that were taken are
 // stored and answered. It returns nil when ctx ended it.
 func (s *Server) Run(ctx context.Context) error {
-	handler, err := s.handler()
-	if err != nil {
-		return err
+	if s.o.kept != nil && s.following() {
+		return s.runStandby(ctx)
+	}
+	var handler http.Handler
+	if s.o.HTTP != nil { // else it is served by who runs this server
+		var err error
+		if handler, err = s.handler(); err != nil {
+			return err
+		}
 	}
 	// The pipeline outlives ctx: it ends when its input does.
 	pipeline, endPipeline := context.WithCancel(context.WithoutCancel(ctx))
@@ -48,7 +54,12 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	stopRates := make(chan struct{})
 	keeper := housekeeper.New(housekeeper.Options{Pruner: s.engine, Events: s.db, Items: s, Metrics: s.metrics, Logger: s.logger})
-	g.Go(func() error { return s.serveHTTP(web) })
+	if s.o.HTTP != nil {
+		g.Go(func() error { return s.serveHTTP(web) })
+	}
+	if s.replica != nil {
+		g.Go(func() error { return s.replica.run(running) })
+	}
 	g.Go(func() error { return s.trapper.Serve(running, s.o.Trapper) })
 	g.Go(func() error { return s.access.Run(running) })
 	g.Go(func() error { return s.cache.Run(running, s.db.Changed()) })
@@ -88,7 +99,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	err = g.Wait()
+	err := g.Wait()
 	_ = s.preproc.Close() // values in scripts still need the stages behind
 	_ = s.histcache.Close()
 	if syncErr := syncing.Wait(); err == nil {
@@ -154,7 +165,7 @@ func (s *Server) Close() error {
 		if s.events != nil {
 			closers = append(closers, s.events)
 		}
-		if s.engine != nil {
+		if s.engine != nil && s.o.kept == nil {
 			closers = append(closers, s.engine)
 		}
 		if s.db != nil {

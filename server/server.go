@@ -91,6 +91,13 @@ type Options struct {
 	Recompress RecompressOptions
 	// QueryLogBytes bounds the log of queries, which says what was asked for and no values; 0 for none. The embedded engine only.
 	QueryLogBytes int64
+	// Synchronous acknowledges nothing that no standby has; without one for Alone (zero means 10 s) values are refused. The embedded engine only.
+	Synchronous bool
+	Alone       time.Duration
+	// Peer is how other servers of the cluster are called.
+	Peer Peer
+	// AlertsPaused sends no alerts until somebody resumes them.
+	AlertsPaused bool
 	// Version is shown on the page.
 	Version string
 	// Logger may be nil.
@@ -98,6 +105,9 @@ type Options struct {
 
 	// rebuilt is set when the configuration database was damaged and has been made anew, which is done once.
 	rebuilt bool
+	// kept, if not nil, is what outlives this server in the process; promote is called when a standby shall take over.
+	kept    *kept
+	promote func(context.Context) (Promoted, error)
 }
 
 // Server is an open server.
@@ -155,6 +165,7 @@ type Server struct {
 
 	// snapshots is nil when values are in PostgreSQL.
 	snapshots    *snapshots
+	replica      *replica
 	recompressor *recompressor
 	headroom     *headroom
 
@@ -208,12 +219,14 @@ func (s *Server) open(ctx context.Context) error {
 	if err := fsys.MkdirAll(s.o.Data); err != nil {
 		return fmt.Errorf("create the data folder: %w", err)
 	}
-	lock, err := lockFolder(fsys, s.o.Data)
-	if err != nil {
-		return err
+	if s.o.kept == nil {
+		lock, err := lockFolder(fsys, s.o.Data)
+		if err != nil {
+			return err
+		}
+		s.lock = lock
 	}
-	s.lock = lock
-	steps := []func(context.Context, vfs.FS) error{s.openStores, s.openAccess, s.openEvaluation, s.openPipeline, s.openQueries, s.openAlerts}
+	steps := []func(context.Context, vfs.FS) error{s.openNode, s.openStores, s.openReplica, s.openAccess, s.openEvaluation, s.openPipeline, s.openQueries, s.openAlerts}
 	for _, step := range steps {
 		if err := step(ctx, fsys); err != nil {
 			return err
@@ -242,19 +255,27 @@ func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
 		return err
 	}
 	ids.catalog = s.catalog
-	if err := s.db.EnsureRules(ctx); err != nil {
-		return err
-	}
 	if s.snapshots != nil {
 		s.snapshots.db, s.snapshots.catalog = s.db, s.catalog
 	}
-	if err := importTemplates(ctx, s.db, s.logger); err != nil {
+	if err := s.readyConfiguration(ctx); err != nil {
 		return err
 	}
 	s.cache = confcache.New(s.db, confcache.Options{Logger: s.logger, Metrics: s.metrics})
 	s.definitions = newDefinitions(s.cache, s.catalog)
 	s.names = &namedItems{definitions: s.definitions}
 	return nil
+}
+
+// readyConfiguration brings in what every configuration has; that of a standby is its primary's.
+func (s *Server) readyConfiguration(ctx context.Context) error {
+	if s.following() {
+		return s.db.ReadOnly(ctx, true)
+	}
+	if err := s.db.EnsureRules(ctx); err != nil {
+		return err
+	}
+	return importTemplates(ctx, s.db, s.logger)
 }
 
 // itemIDs lets the configuration be opened before the catalog that gives its ids.
@@ -284,7 +305,7 @@ func (s *Server) openEvaluation(ctx context.Context, _ vfs.FS) error {
 	var err error
 	expressions := &expressions{}
 	s.events, err = event.Open(ctx, event.Options{
-		Store: eventStore{s.db, s.engine}, Objects: eventObjects{s.names}, Values: s.values, Expressions: expressions, Sink: &s.alertSink,
+		Store: eventStore{s.db, s.engine, s.following(), s.release}, Objects: eventObjects{s.names}, Values: s.values, Expressions: expressions, Sink: &s.alertSink,
 		Metrics: s.metrics, Logger: s.logger,
 	})
 	if err != nil {
@@ -304,6 +325,9 @@ func (s *Server) openEvaluation(ctx context.Context, _ vfs.FS) error {
 	}
 	if err := s.values.Warm(ctx, time.Now().UnixNano()); err != nil {
 		return fmt.Errorf("fill the value cache: %w", err)
+	}
+	if s.following() {
+		return nil
 	}
 	return s.replay(ctx)
 }
@@ -439,15 +463,20 @@ func (e *expressions) EvaluateText(ctx context.Context, expression string, at in
 type eventStore struct {
 	db     *confdb.DB
 	engine storage.Replayer
+	// following says that the database is a standby's copy, which nothing is put right in.
+	following bool
+	release   func(model.LSN)
 }
 
 // Load implements event.Store.
 func (e eventStore) Load(ctx context.Context) (event.Loaded, error) {
 	var l event.Loaded
-	// Triggers that were deleted while no event log was open leave their states and problems behind.
-	err := e.db.ForgetTriggers(ctx, nil)
-	if err != nil {
-		return l, err
+	var err error
+	if !e.following {
+		// Triggers that were deleted while no event log was open leave their states and problems behind.
+		if err := e.db.ForgetTriggers(ctx, nil); err != nil {
+			return l, err
+		}
 	}
 	if l.States, err = e.db.TriggerStates(ctx); err != nil {
 		return l, err
@@ -458,7 +487,7 @@ func (e eventStore) Load(ctx context.Context) (event.Loaded, error) {
 	if l.Evaluated, err = e.db.Evaluated(ctx); err != nil {
 		return l, err
 	}
-	if last := e.engine.LastLSN(); l.Evaluated > last {
+	if last := e.engine.LastLSN(); l.Evaluated > last && !e.following {
 		// The log was lost, put back from a backup, or is another store's: its positions mean nothing here.
 		if err = e.db.ResetEvaluated(ctx, last); err != nil {
 			return l, err
@@ -474,6 +503,6 @@ func (e eventStore) Record(ctx context.Context, r event.Record) error {
 	if err := e.db.Record(ctx, r.Events, r.States, r.Evaluated); err != nil {
 		return err
 	}
-	e.engine.Release(r.Evaluated)
+	e.release(r.Evaluated)
 	return nil
 }

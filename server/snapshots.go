@@ -18,6 +18,7 @@ import (
 	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/snapshot"
+	"tidemark/standby"
 	"tidemark/storage/dbengine"
 )
 
@@ -62,8 +63,8 @@ func (s *Server) openShelf() (*snapshot.Shelf, error) {
 	return shelf, nil
 }
 
-// keepSnapshots counts what the kept snapshots hold, and readies the making of new ones.
-func (s *Server) keepSnapshots(shelf *snapshot.Shelf, db *dbengine.DB) error {
+// pinSnapshots counts what the kept snapshots hold.
+func pinSnapshots(shelf *snapshot.Shelf, db *dbengine.DB) error {
 	for _, f := range shelf.List() {
 		for _, file := range f.Manifest().Files {
 			if name, err := filepath.Rel("engine", filepath.FromSlash(file.Path)); err == nil && filepath.Base(name) == name && name != ".." {
@@ -73,6 +74,11 @@ func (s *Server) keepSnapshots(shelf *snapshot.Shelf, db *dbengine.DB) error {
 			}
 		}
 	}
+	return nil
+}
+
+// keepSnapshots readies the making of new ones.
+func (s *Server) keepSnapshots(shelf *snapshot.Shelf, db *dbengine.DB) error {
 	s.snapshots = &snapshots{
 		data: s.o.Data, version: s.o.Version, options: s.o.Snapshots, shelf: shelf, engine: db, logger: s.logger,
 		failed: s.metrics.NewCounter("tidemark_snapshot_failures_total"),
@@ -170,7 +176,9 @@ func (s *snapshots) addConfiguration(ctx context.Context, w *snapshot.Writer) er
 		return err
 	}
 	err = w.AddFile(ctx, temporary, confdb.FileName)
-	return errors.Join(err, os.Remove(temporary), w.AddFile(ctx, filepath.Join(s.data, confdb.SecretFileName), confdb.SecretFileName))
+	err = errors.Join(err, os.Remove(temporary), w.AddFile(ctx, filepath.Join(s.data, confdb.SecretFileName), confdb.SecretFileName))
+	// A folder that is restored is known again as one of this cluster.
+	return errors.Join(err, w.AddFile(ctx, filepath.Join(s.data, standby.FileName), standby.FileName))
 }
 
 // addCatalog copies the catalog while nothing is written to it.

@@ -231,6 +231,20 @@ func tailOf(r io.ReaderAt, size int64) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
+// TailOfFile identifies the end of a file that has exactly size bytes, as File.Tail does; of another one it is empty.
+func TailOfFile(name string, size int64) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() != size || size == 0 {
+		return "", err
+	}
+	return tailOf(f, size)
+}
+
 // encode is the manifest as it is stored.
 func (m *Manifest) encode() ([]byte, error) {
 	var out bytes.Buffer

@@ -1,0 +1,410 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"tidemark/api"
+	"tidemark/internal/vfs"
+	"tidemark/snapshot"
+	"tidemark/standby"
+)
+
+// FollowOptions say whom a standby follows.
+type FollowOptions struct {
+	// Of is the primary's address.
+	Of string
+	// Address is where others reach this server.
+	Address string
+	// Replace lets the seed take the place of data that did not come from the primary's cluster.
+	Replace bool
+}
+
+// following is a process whose server follows another one, until it is promoted.
+type following struct {
+	o      Options
+	f      FollowOptions
+	logger *slog.Logger
+	kept   *kept
+	peer   *standby.Client
+
+	handler atomic.Pointer[http.Handler]
+	status  atomic.Pointer[string]
+	trapper *refusingListener
+
+	// mu guards standing, the standby's server that runs, and stop, which ends it.
+	mu        sync.Mutex
+	standing  *Server
+	stop      context.CancelFunc
+	promoting chan promotion
+	serving   chan struct{} // closed when the promoted server is served
+	servedErr error
+}
+
+// promotion is a request to take over.
+type promotion struct{ unfenced bool }
+
+// Follow runs a server that follows another one. When it is promoted it goes on as the primary. It returns nil when ctx ended it.
+func Follow(ctx context.Context, o Options, f FollowOptions) error {
+	n := &following{o: o, f: f, logger: o.Logger, peer: o.Peer.client(f.Of), promoting: make(chan promotion, 1), serving: make(chan struct{})}
+	if o.DSN != "" {
+		return errors.New("a standby keeps its values in the embedded engine; PostgreSQL has a replication of its own")
+	}
+	fsys := vfs.OS{}
+	if err := fsys.MkdirAll(o.Data); err != nil {
+		return fmt.Errorf("create the data folder: %w", err)
+	}
+	lock, err := lockFolder(fsys, o.Data)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	n.say("starting")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n.trapper = refuseOn(o.Trapper, "this server is a standby of "+f.Of+": send to the primary")
+	defer n.trapper.Close()
+	web := &http.Server{Handler: n, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(n.logger.Handler(), slog.LevelWarn)}
+	served := make(chan error, 1)
+	go func() {
+		err := web.Serve(o.HTTP)
+		cancel()
+		served <- err
+	}()
+	err = n.run(ctx)
+	stopping, stop := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer stop()
+	if web.Shutdown(stopping) != nil {
+		_ = web.Close()
+	}
+	if webErr := <-served; err == nil && !errors.Is(webErr, http.ErrServerClosed) {
+		err = fmt.Errorf("serve HTTP: %w", webErr)
+	}
+	return errors.Join(err, n.closeEngine())
+}
+
+// ServeHTTP serves what there is now.
+func (n *following) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h := n.handler.Load(); h != nil {
+		(*h).ServeHTTP(w, r)
+		return
+	}
+	if r.URL.Path == "/-/healthy" {
+		_, _ = io.WriteString(w, "ok: "+*n.status.Load()+"\n")
+		return
+	}
+	w.Header().Set("Retry-After", "2")
+	api.WriteError(w, &api.Error{Status: http.StatusServiceUnavailable, Code: "standby", Message: "this server is a standby of " + n.f.Of + " and has no data to show yet: " + *n.status.Load()})
+}
+
+// say notes what is done while nothing is served.
+func (n *following) say(text string) { n.status.Store(&text) }
+
+// closeEngine closes what outlives servers.
+func (n *following) closeEngine() error {
+	if n.kept == nil || n.kept.engine == nil {
+		return nil
+	}
+	err := n.kept.engine.Close()
+	n.kept.engine = nil
+	return err
+}
+
+// run seeds, follows, and at last is the primary.
+func (n *following) run(ctx context.Context) error {
+	seed, err := n.decide(ctx)
+	for err == nil && ctx.Err() == nil {
+		if seed {
+			if err = n.seed(ctx); err != nil {
+				break
+			}
+		}
+		if err = n.openNode(); err != nil {
+			break
+		}
+		if n.kept.node.State().Role != standby.Standby {
+			return n.lead(ctx)
+		}
+		err = n.follow(ctx)
+		seed = errors.Is(err, standby.ErrSeed)
+		if seed {
+			n.logger.Warn("the primary cannot give what is missing: everything is copied again", "reason", err)
+			err = n.closeEngine()
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// openNode reads anew what this server is.
+func (n *following) openNode() error {
+	node, err := standby.Open(n.o.Data)
+	if err != nil {
+		return err
+	}
+	if n.kept == nil || n.kept.engine == nil {
+		n.kept = &kept{metrics: metrics.NewSet()}
+	}
+	n.kept.node = node
+	return nil
+}
+
+// decidePause is the time between two questions to a primary that does not answer.
+const decidePause = time.Second
+
+// decide says whether the data folder must be seeded before anything else.
+func (n *following) decide(ctx context.Context) (seed bool, err error) {
+	if err := standby.FinishSeed(n.o.Data); err != nil {
+		return false, err
+	}
+	state, found, err := standby.Load(n.o.Data)
+	if err != nil {
+		return false, err
+	}
+	if !found {
+		_, err := os.Stat(filepath.Join(n.o.Data, "engine"))
+		if err == nil && !n.f.Replace {
+			return false, fmt.Errorf("the data folder %s holds data that is no standby's: choose an empty folder, or give --replace-data to have it replaced by the primary's", n.o.Data)
+		}
+		return true, nil
+	}
+	if state.Role == standby.Standby {
+		return false, nil
+	}
+	if state.Role == standby.Primary && state.Primary == n.f.Of {
+		n.logger.Info("this server was promoted: it starts as the primary", "epoch", state.Epoch, "not_following", n.f.Of)
+		return false, nil
+	}
+	return n.compare(ctx, &state)
+}
+
+// compare asks the server that shall be followed for its epoch: data of an older or the same one is replaced by its own.
+func (n *following) compare(ctx context.Context, state *standby.State) (seed bool, err error) {
+	for first := true; ; first = false {
+		asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+		known, err := n.peer.Epoch(asking, state.Cluster)
+		cancel()
+		var refused *standby.RefusedError
+		switch {
+		case err == nil && known.Epoch >= state.Epoch:
+			return true, nil
+		case err == nil:
+			return false, fmt.Errorf("this server has epoch %d and %s has %d: this one is the newer primary; start it without --standby-of, and the other one with it", state.Epoch, n.f.Of, known.Epoch)
+		case errors.As(err, &refused) && refused.Code == "cluster" && n.f.Replace:
+			return true, nil
+		case errors.As(err, &refused) && refused.Code == "cluster":
+			return false, fmt.Errorf("the data in %s did not come from %s: choose an empty folder, or give --replace-data to have it replaced", n.o.Data, n.f.Of)
+		}
+		if first {
+			n.logger.Warn("the server to follow does not answer; it is asked again", "address", n.f.Of, "error", err)
+		}
+		n.say("waiting for an answer of " + n.f.Of)
+		timer := time.NewTimer(decidePause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return false, ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+// seed copies the primary's data, until it succeeds.
+func (n *following) seed(ctx context.Context) error {
+	said := time.Time{}
+	for {
+		err := standby.Seed(ctx, standby.SeedOptions{
+			Data: n.o.Data, Client: n.peer, Standby: n.id(), Address: n.f.Address, Logger: n.logger,
+			Progress: func(p snapshot.Progress) {
+				n.say(fmt.Sprintf("copying the primary's data, %d of %d bytes", p.DoneBytes, p.TotalBytes))
+				if time.Since(said) > 5*time.Second {
+					said = time.Now()
+					n.logger.Info("copying the primary's data", "done_bytes", p.DoneBytes, "total_bytes", p.TotalBytes, "file", p.File)
+				}
+			},
+		})
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		n.logger.Warn("the primary's data could not be copied; it is tried again", "error", err)
+		n.say("the primary's data could not be copied: " + err.Error())
+		timer := time.NewTimer(decidePause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+// id names this standby: one folder is one standby.
+func (n *following) id() string { return n.f.Address }
+
+// serve lets requests reach a server.
+func (n *following) serve(s *Server) error {
+	h, err := s.handler()
+	if err == nil {
+		n.handler.Store(&h)
+	}
+	return err
+}
+
+// options are those of a server of this process.
+func (n *following) options() Options {
+	o := n.o
+	o.kept, o.HTTP = n.kept, nil
+	return o
+}
+
+// follow runs the standby's server until ctx ends, it is promoted, or it must be seeded again.
+func (n *following) follow(ctx context.Context) error {
+	o := n.options()
+	o.Trapper, o.Collect.Traps, o.promote = nil, nil, n.promote
+	s, err := Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	s.newFollower(n.peer, n.id(), n.f.Address)
+	n.mu.Lock()
+	n.standing, n.stop = s, stop
+	n.mu.Unlock()
+	if err := n.serve(s); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	n.logger.Info("following", "primary", n.f.Of, "epoch", n.kept.node.State().Epoch)
+	err = s.Run(running)
+	n.mu.Lock()
+	n.standing = nil
+	n.mu.Unlock()
+	select {
+	case p := <-n.promoting:
+		// Queries are answered from the standby's server until the primary's is open, but for its configuration.
+		err = s.Close()
+		if _, promoteErr := n.kept.node.Promote(p.unfenced); promoteErr != nil {
+			err = errors.Join(err, promoteErr)
+		}
+		if err != nil {
+			n.servedErr = err
+			close(n.serving)
+		}
+		return err
+	default:
+	}
+	n.say("stopping")
+	n.handler.Store(nil)
+	return errors.Join(err, s.Close())
+}
+
+// lead runs the primary's server.
+func (n *following) lead(ctx context.Context) error {
+	listener := n.trapper.Stop()
+	o := n.options()
+	o.Trapper = listener
+	s, err := Open(ctx, o)
+	if err == nil {
+		err = n.serve(s)
+	}
+	n.servedErr = err
+	close(n.serving)
+	if err != nil {
+		return err
+	}
+	n.logger.Info("primary", "epoch", n.kept.node.State().Epoch)
+	return errors.Join(s.Run(ctx), s.Close())
+}
+
+// The times of a promotion.
+const (
+	// catchUpTime bounds the wait for what the primary has.
+	catchUpTime = 20 * time.Second
+	// handOverTime is how long the primary may take to answer.
+	handOverTime = time.Second
+)
+
+// promote takes over: from a primary that answers without a loss, from a dead one with what is here.
+func (n *following) promote(ctx context.Context) (Promoted, error) {
+	n.mu.Lock()
+	s := n.standing
+	n.standing = nil
+	stop := n.stop
+	n.mu.Unlock()
+	if s == nil {
+		return Promoted{}, &api.Error{Status: http.StatusConflict, Code: "standby", Message: "a promotion is under way"}
+	}
+	var out Promoted
+	began, err := n.takeOver(ctx, s, &out)
+	if err != nil {
+		n.mu.Lock()
+		n.standing = s
+		n.mu.Unlock()
+		return out, err
+	}
+	n.promoting <- promotion{unfenced: !out.HandedOver}
+	stop()
+	select {
+	case <-n.serving:
+	case <-ctx.Done():
+		return out, ctx.Err()
+	}
+	out.Milliseconds, out.Epoch = float64(time.Since(began).Microseconds())/1000, n.kept.node.State().Epoch
+	n.logger.Info("promoted", "epoch", out.Epoch, "handed_over", out.HandedOver, "milliseconds", out.Milliseconds)
+	return out, n.servedErr
+}
+
+// takeOver has the primary stop, and waits for what it has. began is when the last record was here.
+func (n *following) takeOver(ctx context.Context, s *Server, out *Promoted) (began time.Time, err error) {
+	began = time.Now()
+	follower := s.replica.follower
+	if lag := follower.Lag(); lag.Connected && lag.Bytes > catchUpBytes {
+		return began, &api.Error{Status: http.StatusConflict, Code: "behind", Message: fmt.Sprintf("this standby is %d bytes behind a primary that answers: wait until it is less than %d", lag.Bytes, catchUpBytes)}
+	}
+	state := n.kept.node.State()
+	asking, cancel := context.WithTimeout(ctx, handOverTime)
+	moved, err := n.peer.HandOver(asking, standby.EpochRequest{Cluster: state.Cluster, Epoch: state.Epoch + 1})
+	cancel()
+	if err != nil {
+		out.Problem = err.Error()
+		n.logger.Warn("the primary does not hand over: what is here counts", "error", err)
+		return time.Now(), nil
+	}
+	catching, cancel := context.WithTimeout(ctx, catchUpTime)
+	defer cancel()
+	if err := follower.Reach(catching, lsnOf(moved)); err != nil {
+		out.Problem = "the primary stopped, but its last values did not come: " + err.Error()
+		return time.Now(), nil
+	}
+	began = time.Now()
+	if err := follower.CopyNow(catching); err != nil {
+		out.Problem = "the primary stopped, but its last changes of the configuration did not come: " + err.Error()
+		return began, nil
+	}
+	out.HandedOver = true
+	return began, nil
+}
+
+// catchUpBytes is how far behind a standby may be that takes over from a primary that answers.
+const catchUpBytes = 64 << 20
+
+// refusingListener answers connections with a refusal until it is stopped.
+type refusingListener struct {
+	net.Listener
+	done chan struct{}
+	once sync.Once
+}

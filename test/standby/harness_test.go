@@ -1,0 +1,434 @@
+package standby
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tidemark/load"
+	"tidemark/test/freeport"
+	"tidemark/test/launch"
+)
+
+// program is the binary under test.
+var program string
+
+func TestMain(m *testing.M) {
+	code, err := prepare(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func prepare(m *testing.M) (int, error) {
+	if program = os.Getenv("TIDEMARK_BIN"); program != "" {
+		return m.Run(), nil
+	}
+	dir, err := os.MkdirTemp("", "tidemark-standby")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "tidemark")
+	build := exec.Command("go", "build", "-o", program, "tidemark/cmd/tidemark")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("build the binary: %w\n%s", err, out)
+	}
+	return m.Run(), nil
+}
+
+// patience is how long a test waits for something that must come, on a busy machine.
+const patience = 2 * time.Minute
+
+// until waits for something to be so.
+func until(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if is() {
+			return
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	t.Fatalf("waited %v in vain: %s", patience, what)
+}
+
+// node is a server on a machine of its own, so to speak: folder and addresses stay over restarts.
+type node struct {
+	t             testing.TB
+	dir           string
+	http, trapper string
+	kill          func()
+}
+
+func newNode(t testing.TB) *node {
+	return &node{t: t, dir: t.TempDir(), http: freeport.Address(t), trapper: freeport.Address(t), kill: func() {}}
+}
+
+func (n *node) data() string { return filepath.Join(n.dir, "data") }
+
+// start starts the server and waits until it is ready.
+func (n *node) start(args ...string) {
+	n.t.Helper()
+	all := append([]string{"server", "--data", n.data(), "--http", n.http, "--trapper", n.trapper, "--disk-space", "512MiB"}, args...)
+	n.kill = launch.Run(n.t, filepath.Join(n.dir, "server.log"), program, all...)
+	until(n.t, "the server is ready", func() bool {
+		answer, err := http.Get("http://" + n.http + "/-/ready")
+		if err != nil {
+			return false
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+}
+
+// command runs another command of the program and returns what it prints.
+func command(t testing.TB, args ...string) string {
+	t.Helper()
+	c := exec.Command(program, args...)
+	var wrong strings.Builder
+	c.Stderr = &wrong
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("tidemark %s: %v\n%s%s", strings.Join(args, " "), err, out, wrong.String())
+	}
+	return string(out)
+}
+
+// fetch reads JSON from the API; problems are returned.
+func (n *node) fetch(path string, into any) error {
+	answer, err := http.Get("http://" + n.http + path)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", answer.Status, body[:min(len(body), 500)])
+	}
+	if err == nil {
+		err = json.Unmarshal(body, into)
+	}
+	return err
+}
+
+func (n *node) get(path string, into any) {
+	n.t.Helper()
+	if err := n.fetch(path, into); err != nil {
+		n.t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// state is what GET /api/standby says.
+type state struct {
+	Role     string
+	Epoch    uint64
+	Refusal  string
+	Lag      *struct{ Bytes uint64 }
+	Standbys []struct {
+		LagBytes uint64 `json:"lag_bytes"`
+		Seeding  bool
+	}
+}
+
+func (n *node) state() state {
+	n.t.Helper()
+	var s state
+	n.get("/api/standby", &s)
+	return s
+}
+
+// caughtUp waits until a standby of the node has everything.
+func (n *node) caughtUp() {
+	n.t.Helper()
+	until(n.t, "a standby has everything", func() bool {
+		for _, s := range n.state().Standbys {
+			if s.LagBytes == 0 && !s.Seeding {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// promoted is what store promote says.
+type promoted struct {
+	Epoch        uint64
+	HandedOver   bool `json:"handed_over"`
+	Milliseconds float64
+}
+
+func (n *node) promote() promoted {
+	n.t.Helper()
+	var p promoted
+	if err := json.Unmarshal([]byte(command(n.t, "store", "promote", "--http", n.http, "--json")), &p); err != nil {
+		n.t.Fatal(err)
+	}
+	return p
+}
+
+// digest sums up all values.
+func (n *node) digest() (sum string, values uint64) {
+	n.t.Helper()
+	var d struct {
+		Digest string
+		Values uint64
+	}
+	n.get("/api/storage/digest", &d)
+	return d.Digest, d.Values
+}
+
+// equal reports whether two servers have the same values.
+func equal(t testing.TB, a, b *node) {
+	t.Helper()
+	one, n := a.digest()
+	two, m := b.digest()
+	if one != two || n != m || n == 0 {
+		t.Fatalf("%s of %d values and %s of %d", one, n, two, m)
+	}
+}
+
+// relay is an address that can be moved from one server to another.
+type relay struct {
+	net.Listener
+	mu     sync.Mutex
+	target string
+	open   map[net.Conn]bool
+}
+
+func newRelay(t testing.TB, target string) *relay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{Listener: l, target: target, open: map[net.Conn]bool{}}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go r.pass(c)
+		}
+	}()
+	return r
+}
+
+func (r *relay) pass(in net.Conn) {
+	defer in.Close()
+	r.mu.Lock()
+	target := r.target
+	r.mu.Unlock()
+	out, err := net.DialTimeout("tcp", target, 5*time.Second)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	r.mu.Lock()
+	r.open[in], r.open[out] = true, true
+	r.mu.Unlock()
+	go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
+	_, _ = io.Copy(in, out)
+	r.mu.Lock()
+	delete(r.open, in)
+	delete(r.open, out)
+	r.mu.Unlock()
+}
+
+// move sends new connections elsewhere and cuts those that are open.
+func (r *relay) move(target string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.target = target
+	for c := range r.open {
+		_ = c.Close()
+	}
+}
+
+// feed is a load that runs.
+type feed struct {
+	o    load.Options
+	stop context.CancelFunc
+	done chan result
+}
+
+type result struct {
+	report load.Report
+	err    error
+}
+
+// provision makes hosts and items at a server.
+func provision(t testing.TB, n *node, o load.Options) {
+	t.Helper()
+	o.HTTP = n.http
+	o, err := o.Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := load.Provision(t.Context(), o, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start sends values until finish.
+func startFeed(t testing.TB, o load.Options) *feed {
+	t.Helper()
+	o, err := o.Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	f := &feed{o: o, stop: stop, done: make(chan result, 1)}
+	go func() {
+		r, err := load.Run(ctx, o, io.Discard)
+		f.done <- result{r, err}
+	}()
+	return f
+}
+
+// finish ends the load and returns what was answered.
+func (f *feed) finish(t testing.TB) load.Report {
+	t.Helper()
+	f.stop()
+	r := <-f.done
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	f.o.Start = r.report.Start
+	return r.report
+}
+
+// verify compares what a server has of a host with what was answered: all of it, once, and nothing else.
+func (f *feed) verify(t testing.TB, n *node, r *load.Report) {
+	t.Helper()
+	stored := 0
+	for h := range f.o.Hosts {
+		want := f.answered(t, h, r.PerHost[h])
+		for key, id := range n.items(load.HostName(h)) {
+			var index int
+			if _, err := fmt.Sscanf(key, "load.item[%d]", &index); err != nil {
+				continue
+			}
+			got := n.values(id)
+			stored += len(got)
+			lost, foreign := differences(got, want[index-1])
+			if lost+foreign > 0 {
+				t.Errorf("%s %s: %d of %d answered values are missing or changed, %d stored ones were never answered", load.HostName(h), key, lost, len(want[index-1]), foreign)
+			}
+		}
+	}
+	if uint64(stored) != r.Sent || stored == 0 {
+		t.Errorf("%d values are stored, %d were answered", stored, r.Sent)
+	}
+}
+
+func differences(got, want map[int64]string) (lost, foreign int) {
+	for at, v := range want {
+		if got[at] != v {
+			lost++
+		}
+	}
+	for at := range got {
+		if _, ok := want[at]; !ok {
+			foreign++
+		}
+	}
+	return lost, foreign
+}
+
+// answered computes the values of a host's items that were answered.
+func (f *feed) answered(t testing.TB, h int, count uint64) map[int]map[int64]string {
+	t.Helper()
+	want := map[int]map[int64]string{}
+	walks := make([]load.Walk, f.o.Items)
+	for i := range walks {
+		walks[i] = load.NewWalk(h, i)
+		want[i] = map[int64]string{}
+	}
+	schedule := load.NewSchedule(&f.o, h)
+	for left := count; left > 0; {
+		due := schedule.Take(nil, 1<<62, int(min(left, 10_000)))
+		for _, d := range due {
+			v, err := strconv.ParseFloat(string(load.AppendValue(nil, walks[d.Item].Next())), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[d.Item][d.At] = strconv.FormatFloat(v, 'g', -1, 64)
+		}
+		left -= uint64(len(due))
+	}
+	return want
+}
+
+// items returns key → id of a host's items.
+func (n *node) items(host string) map[string]string {
+	n.t.Helper()
+	var hosts struct {
+		Hosts []struct{ ID, Host string }
+	}
+	n.get("/api/hosts?search="+host, &hosts)
+	out := map[string]string{}
+	for _, h := range hosts.Hosts {
+		if h.Host != host {
+			continue
+		}
+		var page struct {
+			Items []struct{ ID, Key string }
+		}
+		n.get("/api/items?limit=10000&host="+h.ID, &page)
+		for _, i := range page.Items {
+			out[i.Key] = i.ID
+		}
+	}
+	if len(out) == 0 {
+		n.t.Fatalf("host %s has no items", host)
+	}
+	return out
+}
+
+// values returns every stored value of an item by its time.
+func (n *node) values(item string) map[int64]string {
+	n.t.Helper()
+	out := map[int64]string{}
+	cursor := ""
+	for {
+		var page struct {
+			Values []struct {
+				AtNS  string `json:"at_ns"`
+				Value struct{ V string }
+			}
+			Next string
+		}
+		n.get("/api/values?limit=10000&from=0&to=9000000000000&item="+item+"&cursor="+url.QueryEscape(cursor), &page)
+		for _, v := range page.Values {
+			at, err := strconv.ParseInt(v.AtNS, 10, 64)
+			if err != nil {
+				n.t.Fatal(err)
+			}
+			if _, twice := out[at]; twice {
+				n.t.Fatalf("item %s has two values at %d", item, at)
+			}
+			out[at] = v.Value.V
+		}
+		if page.Next == "" {
+			return out
+		}
+		cursor = page.Next
+	}
+}
