@@ -111,7 +111,7 @@ type Alerter struct {
 	wake    chan struct{}
 	steppedAt,
 	failingSince atomic.Int64 // Unix nanoseconds
-	stopped      atomic.Bool
+	stopped atomic.Bool
 
 	putMu    sync.Mutex
 	put      []model.Event

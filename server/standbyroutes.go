@@ -108,9 +108,12 @@ func (r *replica) sourceRoutes() []api.Route {
 			Doc: &api.Doc{
 				Summary: "For standbys: the pages of the configuration database that changed.", AnswerType: "application/octet-stream",
 				Params: []api.Param{
-					{Name: "cluster", Type: "string", About: "The cluster's id.", Required: true}, {Name: "epoch", Type: "integer", About: "The standby's epoch.", Required: true},
-					{Name: "standby", Type: "string", About: "The standby's id.", Required: true}, {Name: "instance", Type: "string", About: "Whose version is named."},
-					{Name: "version", Type: "integer", About: "The version that the standby has; 0 for none.", Required: true}, {Name: "wait", Type: "string", About: "Wait for a change."},
+					{Name: "cluster", Type: "string", About: "The cluster's id.", Required: true},
+					{Name: "epoch", Type: "integer", About: "The standby's epoch.", Required: true},
+					{Name: "standby", Type: "string", About: "The standby's id.", Required: true},
+					{Name: "instance", Type: "string", About: "Whose version is named."},
+					{Name: "version", Type: "integer", About: "The version that the standby has; 0 for none.", Required: true},
+					{Name: "wait", Type: "string", About: "Wait for a change."},
 				},
 			},
 		},
