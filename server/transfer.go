@@ -149,12 +149,17 @@ func runTransfer(ctx context.Context, o TransferOptions, source, target *Server)
 	return state, os.Remove(name)
 }
 
-// saveTransfer replaces the file as a whole.
+// saveTransfer replaces the file.
 func saveTransfer(name string, s transferState) error {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
+	return replaceFile(name, text)
+}
+
+// replaceFile writes a file as a whole or not at all.
+func replaceFile(name string, text []byte) error {
 	f, err := os.Create(name + ".new")
 	if err != nil {
 		return err

@@ -258,15 +258,17 @@ func (x *encoding) buildPages(ctx context.Context, d *sealed) []extent.Page {
 	v.add(d.late)
 	pages = x.appendPages(pages, d, extent.Late, v.at, v.bits, 0)
 	for _, rows := range x.db.settleRows(ctx, d) {
-		times := make([]int64, len(rows))
-		for i := range rows {
-			times[i] = rows[i].At
+		for part := range slices.Chunk(rows, tierRows) {
+			times := make([]int64, len(part))
+			for i := range part {
+				times[i] = part[i].At
+			}
+			pages = append(pages, extent.Page{
+				Item: d.series.id, Type: part[0].valueType, Kind: extent.Hourly,
+				From: times[0], To: times[len(times)-1], Count: len(part),
+				Times: page.AppendTimes(nil, times), Values: appendRows(nil, part),
+			})
 		}
-		pages = append(pages, extent.Page{
-			Item: d.series.id, Type: rows[0].valueType, Kind: extent.Hourly,
-			From: times[0], To: times[len(times)-1], Count: len(rows),
-			Times: page.AppendTimes(nil, times), Values: appendRows(nil, rows),
-		})
 	}
 	return pages
 }

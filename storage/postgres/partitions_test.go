@@ -317,9 +317,6 @@ func TestDB_views(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	db.mu.Lock()
-	db.items.Get(2).types |= 1 << model.Float
-	db.mu.Unlock()
 	err = db.Trends(context.Background(), storage.Query{Items: []model.ItemID{1, 2}, Range: model.TimeRange{From: now - day, To: now + 1}}, func(c *storage.TrendColumns) error {
 		if want := map[model.ItemID]model.Trend{1: trend, 2: float}[c.Item]; c.Trends[0] != want && c.Item == 1 || c.Type == model.Float && c.Trends[0] != want {
 			t.Errorf("item %d: %+v, expected %+v", c.Item, c.Trends[0], want)

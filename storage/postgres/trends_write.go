@@ -14,7 +14,7 @@ import (
 	"tidemark/storage"
 )
 
-// AppendTrends stores hours; an hour that is stored already is replaced.
+// AppendTrends stores hours; an hour that is stored already is replaced. The item need not have values.
 func (db *DB) AppendTrends(ctx context.Context, columns []storage.TrendColumns) error {
 	if db.closed.Load() {
 		return storage.ErrClosed
@@ -41,14 +41,43 @@ func (db *DB) AppendTrends(ctx context.Context, columns []storage.TrendColumns) 
 	if err := db.ensureTables(ctx, conn.Conn(), keys); err != nil {
 		return err
 	}
-	return pgx.BeginFunc(ctx, conn.Conn(), func(tx pgx.Tx) error {
+	touched := db.touchedByTrends(byTable)
+	err = pgx.BeginFunc(ctx, conn.Conn(), func(tx pgx.Tx) error {
 		for _, k := range keys {
 			if err := k.storeTrends(ctx, tx.Conn().PgConn(), byTable[k]); err != nil {
 				return err
 			}
 		}
-		return nil
+		var batch pgconn.Batch
+		db.addItems(&batch, touched)
+		_, err := tx.Conn().PgConn().ExecBatch(ctx, &batch).ReadAll()
+		return err
 	})
+	if err == nil {
+		db.noteTables(touched)
+	}
+	return err
+}
+
+// touchedByTrends says which items are to be known by which types: those whose values are not in the database yet, or never were.
+func (db *DB) touchedByTrends(byTable map[tableKey][]storage.TrendColumns) map[model.ItemID]touch {
+	touched := make(map[model.ItemID]touch)
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for k, columns := range byTable {
+		for i := range columns {
+			id := columns[i].Item
+			it := db.get(id)
+			if it.types>>k.valueType&1 != 0 {
+				continue
+			}
+			t := touched[id]
+			t.types |= 1 << k.valueType
+			t.classes |= 1 << k.class
+			touched[id] = t
+		}
+	}
+	return touched
 }
 
 // storeTrends writes the hours of one table.

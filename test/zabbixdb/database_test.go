@@ -28,6 +28,8 @@ const (
 type database struct {
 	dsn    string
 	client []string
+	// serverConfig is how a Zabbix server connects.
+	serverConfig string
 }
 
 // exec runs statements in the client.
@@ -105,8 +107,19 @@ func (d *database) until(t *testing.T, log string) {
 	}
 }
 
-// postgres starts a private PostgreSQL.
+// postgres starts a private PostgreSQL with the tables as a new Zabbix has them, with all its templates.
 func postgres(t *testing.T) *database {
+	t.Helper()
+	return startPostgres(t, "schema", "images", "data")
+}
+
+// emptyPostgres has no rows in the tables.
+func emptyPostgres(t *testing.T) *database {
+	t.Helper()
+	return startPostgres(t, "schema")
+}
+
+func startPostgres(t *testing.T, scripts ...string) *database {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "tmzp") // its user cannot enter the test's folder
 	if err != nil {
@@ -138,10 +151,11 @@ func postgres(t *testing.T) *database {
 	d := &database{
 		dsn:    "postgres://postgres@" + net.JoinHostPort(host, port) + "/postgres",
 		client: []string{binaries + "psql", "-h", host, "-p", port, "-U", "postgres", "-q", "-v", "ON_ERROR_STOP=1", "postgres"},
+
+		serverConfig: "DBHost=" + host + "\nDBPort=" + port + "\nDBName=postgres\nDBUser=postgres\n",
 	}
 	d.until(t, log)
-	// As a new Zabbix has them, with all its templates.
-	d.load(t, "pgsql", "schema", "images", "data")
+	d.load(t, "pgsql", scripts...)
 	return d
 }
 
@@ -167,6 +181,8 @@ func mariadb(t *testing.T) *database {
 		// The user may only read.
 		dsn:    "mysql://reader:se%3Acret@" + net.JoinHostPort(host, port) + "/zabbix",
 		client: []string{"mariadb", "--no-defaults", "--socket=" + socket, "--user=root", "--default-character-set=utf8mb4", "zabbix"},
+
+		serverConfig: "DBHost=localhost\nDBSocket=" + socket + "\nDBName=zabbix\nDBUser=root\n",
 	}
 	d.until(t, log)
 	d.load(t, "mysql", "schema")
