@@ -53,7 +53,10 @@ func (db *DB) importRows(c *storage.TrendColumns, rows []hourRow) error {
 		db.learn(s)
 	}
 	t := db.trendOf(s)
-	t.done = append(t.done, rows...)
+	if t.done == nil {
+		t.done = new([]hourRow)
+	}
+	*t.done = append(*t.done, rows...)
 	end := db.log.End()
 	if !s.unsealed() {
 		s.valueType, s.logFrom = c.Type, end
