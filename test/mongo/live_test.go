@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -33,18 +33,7 @@ const prototypeDevice = "TIDEMARK_TEST_MONGO_PROTOTYPE"
 // BenchmarkLive replays captures over a veth pair and says what share of a core each consumer takes, and what it lost: the binary, tcpdump, and what
 // one writes first, with gopacket and the driver's BSON. The share is the time that the kernel ran the consumer's threads, without their start.
 func BenchmarkLive(b *testing.B) {
-	if out, err := exec.Command("ip", "link", "add", "veth0", "type", "veth", "peer", "name", "veth1").CombinedOutput(); err != nil {
-		b.Fatalf("make a veth pair: %v\n%s", err, out)
-	}
-	for _, name := range []string{"veth0", "veth1"} {
-		if err := raise(name); err != nil {
-			b.Fatal(err)
-		}
-		// Captures of loopback have frames of up to 64 KiB.
-		if out, err := exec.Command("ip", "link", "set", name, "mtu", "65000").CombinedOutput(); err != nil {
-			b.Fatalf("%v\n%s", err, out)
-		}
-	}
+	makePair(b)
 	var mix []*recording
 	for _, name := range []string{"crud_go", "cursor_go", "node_mixed", "big_mtu1500_go"} {
 		mix = append(mix, record(b, filepath.Join("../../sniff/testdata", name+".pcap")))
@@ -155,6 +144,14 @@ func runPrototype(device string) (int, error) {
 		return 1, err
 	}
 	defer ring.Close()
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, os.Interrupt)
+	go func() {
+		<-end
+		_, stats, err := ring.SocketStats()
+		fmt.Fprintf(os.Stderr, "%d packets dropped by kernel %v\n", stats.Drops(), err)
+		os.Exit(0)
+	}()
 	waiting, totals := map[int32]string{}, map[string]int{}
 	for {
 		data, _, err := ring.ReadPacketData()
