@@ -10,7 +10,7 @@ import { startTarget } from './target.mjs';
 
 const JS_BUDGET = 120 * 1024;
 const CSS_BUDGET = 20 * 1024;
-const VIEWS = ['/', '/problems', '/problems?show=all', '/hosts', '/hosts/values', '/requests', '/requests?group=application', '/requests?compare=before', '/explore', '/explore?q=system_cpu_load', '/server', '/storage', '/alerting', '/alerting/actions', '/alerting/media', '/alerting/maintenance', '/alerting/text', '/users', '/users/groups', '/users/tokens', '/audit', '/account'];
+const VIEWS = ['/', '/problems', '/problems?show=all', '/hosts', '/hosts/values', '/requests', '/requests?group=application', '/requests?compare=before', '/explore', '/explore?q=system_cpu_load', '/dashboards', '/dashboards/new', '/server', '/storage', '/alerting', '/alerting/actions', '/alerting/media', '/alerting/maintenance', '/alerting/text', '/users', '/users/groups', '/users/tokens', '/audit', '/account'];
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 let browser;

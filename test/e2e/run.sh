@@ -32,6 +32,7 @@ read -r http trapper < <(node -e '
 
 env -u TIDEMARK_URL node --test page.test.mjs
 env -u TIDEMARK_URL node --test manage.test.mjs
+env -u TIDEMARK_URL node --test dashboards.test.mjs
 TIDEMARK_BIN="$bin" node --test people.test.mjs
 
 "$bin" up --data "$data/data" --http "127.0.0.1:$http" --trapper "127.0.0.1:$trapper" >"$data/log" 2>&1 &
@@ -42,7 +43,7 @@ for _ in $(seq 120); do
   sleep 0.5
 done
 export TIDEMARK_URL="http://127.0.0.1:$http" TIDEMARK_TRAPPER="127.0.0.1:$trapper"
-{ node --test page.test.mjs && node --test manage.test.mjs; } || {
+{ node --test page.test.mjs && node --test manage.test.mjs && node --test dashboards.test.mjs; } || {
   echo "run.sh: the server's log ends with:" >&2
   tail -20 "$data/log" >&2
   exit 1

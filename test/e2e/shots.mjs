@@ -20,6 +20,8 @@ const { items } = await (await fetch(`${target.base}/api/items?host=${host}&sear
 const { instances } = await (await fetch(`${target.base}/api/mongo/instances`)).json();
 const instance = encodeURIComponent(instances[0]?.id ?? '');
 const dearest = instances.length === 0 ? '' : (await (await fetch(`${target.base}/api/mongo/requests?instance=${instance}&limit=1`)).json()).rows[0]?.id;
+const { items: lines } = await (await fetch(`${target.base}/api/items?host=${host}&search=syslog`)).json();
+const { items: units } = await (await fetch(`${target.base}/api/items?host=${host}&search=nginx`)).json();
 const only = process.argv.slice(3);
 const pages = {
   'first-start': [first.base, '/'],
@@ -32,6 +34,10 @@ const pages = {
   requests: [target.base, `/requests?instance=${instance}&last=1h`],
   'requests-shape': [target.base, `/requests?instance=${instance}&last=1h&shape=${dearest}`],
   'requests-compare': [target.base, `/requests?instance=${instance}&last=30m&compare=1h`],
+  ...(target.fake ? { dashboard: [target.base, '/dashboards/1?last=15m'], 'dashboard-edit': [target.base, `/dashboards/new?from-host=${host}&last=15m`] } : {}),
+  dashboards: [target.base, '/dashboards'],
+  ...(lines.length > 0 ? { log: [target.base, `/items/${lines[0].id}?last=15m`] } : {}),
+  ...(units.length > 0 ? { states: [target.base, `/items/${units[0].id}?last=15m`] } : {}),
   explore: [target.base, '/explore?q=system_cpu_load&last=15m'],
   server: [target.base, '/server'],
   storage: [target.base, '/storage'],

@@ -75,6 +75,7 @@ function itemsOf(host) {
       state: more.error ? 'unsupported' : 'ok',
       error: more.error ?? '',
       counter: labels?.type === 'counter',
+      map: more.map,
       value: (t) => value(t, seed),
     });
   };
@@ -177,6 +178,8 @@ function itemsOf(host) {
   system('agent.cpu.util', 'Agent: CPU use of its process, of one core', 'float', (t, seed) => 0.6 + 0.5 * noise(seed, t), { section: 'agent', units: '%' });
   system('agent.memory', 'Agent: memory of its process', 'unsigned', (t, seed) => 2.1e7 + 1e6 * noise(seed, t / 3), { section: 'agent', units: 'B' });
   system('agent.buffer[rows]', 'Agent: values that wait for the server', 'unsigned', (t, seed) => 200 * noise(seed, t), { section: 'agent' });
+  for (const unit of ['nginx', 'mongod']) system(`systemd.unit.state[${unit}]`, `${unit}: state`, 'unsigned', (t, seed) => (spike(seed, t) > 0.5 ? 1 : 0), { configured: true, section: 'services', map: ['running', 'stopped'] });
+  system('log[/var/log/syslog]', 'System log', 'log', () => 'a line', { configured: true });
   if (host.host.startsWith('db') || host.host === 'local') {
     for (const kind of ['insert', 'query', 'update', 'delete', 'getmore', 'command']) add(`mongodb.opcounters[${kind}]`, `Operations: ${kind}`, 'ops', 'unsigned', { type: 'counter' }, (t, seed) => (hash(kind) % 900) * noise(seed, t), { configured: true });
     add('mongodb.connections[current]', 'Connections', '', 'unsigned', null, (t, seed) => Math.round(80 + 40 * noise(seed, t / 2)), { configured: true });

@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { fleet, openProblem } from './fleet.mjs';
 import { alerting } from './alerting.mjs';
+import { dashboards, graphs, logLines, states } from './dashboards.mjs';
 import { requests } from './requests.mjs';
 import { storage } from './storage.mjs';
 
@@ -33,6 +34,7 @@ const hostById = new Map(data.hosts.map((host) => [host.id, host]));
 const mongo = requests(data.hosts, oldest, started);
 const store = storage(oldest, started);
 const alerts = alerting(started);
+const boards = dashboards(data.hosts, started);
 const listeners = new Set();
 const SEVERITIES = ['not classified', 'information', 'warning', 'average', 'high', 'disaster'];
 
@@ -51,11 +53,12 @@ function textOf(item, t) {
 const counters = new Map();
 
 function reading(item, t) {
-  return { at_ns: `${t}000000`, at: t, value: { t: item.value_type, v: counters.get(item.id)?.toString() ?? textOf(item, t) } };
+  const v = counters.get(item.id)?.toString() ?? textOf(item, t);
+  return { at_ns: `${t}000000`, at: t, value: { t: item.value_type, v, ...(item.map === undefined ? {} : { mapped: item.map[Number(v)] }) } };
 }
 
 function itemJSON(item) {
-  const { value, counter, ...rest } = item;
+  const { value, counter, map, ...rest } = item;
   const at = Math.floor(Date.now() / item.interval_ms) * item.interval_ms;
   const last = Math.min(Math.floor(at / 1000) * 1000, Date.now());
   const has = item.state === 'ok' && !hostById.get(item.host_id).unknown;
@@ -173,6 +176,7 @@ function values(query) {
   const item = itemById.get(query.get('item'));
   const to = Math.min(Number(query.get('to')), Date.now());
   const limit = Number(query.get('limit') ?? 100);
+  if (item.value_type === 'log') return { item: itemJSON(item), values: logLines(query, to, Math.max(Number(query.get('from')), oldest)), next: 'more' };
   const found = [];
   for (let t = Math.floor(to / item.interval_ms) * item.interval_ms; t >= Math.max(Number(query.get('from')), oldest) && found.length < limit; t -= item.interval_ms) found.push({ at_ns: `${t}000000`, value: { t: item.value_type, v: textOf(item, t) } });
   return { item: itemJSON(item), values: found, next: 'more' };
@@ -239,13 +243,24 @@ const PEOPLE = {
   },
 };
 
+function named(item, query) {
+  const fits = (key) => new RegExp(`^${key.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&')).join('.*')}$`).test(item.key);
+  return (
+    (!query.get('host_name') || item.host === query.get('host_name')) &&
+    (!query.get('group') || hostById.get(item.host_id).groups.includes(query.get('group'))) &&
+    (!query.get('key') || fits(query.get('key')))
+  );
+}
+
 function api(path, query) {
   if (PEOPLE[path] !== undefined) return PEOPLE[path];
   const id = path.split('/').pop();
   if (path === '/api/overview') return overview();
   if (path === '/api/hosts') return list(data.hosts.filter((h) => !query.get('group') || h.groups.includes(query.get('group'))).map(hostJSON), query, 'hosts', (h) => `${h.host} ${h.name}`);
+  if (/^\/api\/hosts\/\d+\/graphs$/.test(path)) return graphs(data.items.filter((i) => i.host_id === path.split('/')[3]).map(itemJSON), query);
+  if (path === '/api/states') return states(query);
   if (path.startsWith('/api/hosts/')) return hostById.has(id) ? hostJSON(hostById.get(id)) : null;
-  if (path === '/api/items') return withJSON(list(data.items.filter((i) => !query.get('host') || i.host_id === query.get('host')), query, 'items', (i) => `${i.name} ${i.key}`));
+  if (path === '/api/items') return withJSON(list(data.items.filter((i) => (!query.get('host') || i.host_id === query.get('host')) && named(i, query)), query, 'items', (i) => `${i.name} ${i.key}`));
   if (path.startsWith('/api/items/')) return itemById.has(id) ? { ...itemJSON(itemById.get(id)), steps: [], description: '', history_days: 31, trends_days: 365 } : null;
   if (path === '/api/values') return values(query);
   if (path === '/api/chart') return chart(query);
@@ -326,11 +341,14 @@ const server = createServer(async (request, response) => {
   // Opens a problem now, for the browser test.
   if (url.pathname === '/fake/fire') return (fire(0), response.end('fired'));
   if (!url.pathname.startsWith('/api/')) return page(url.pathname, response);
-  const answer = changed(request.method, url, await bodyOf(request)) ?? api(url.pathname, url.searchParams);
+  const body = await bodyOf(request);
+  const board = boards(request.method, url, body);
+  if (board !== null) return response.writeHead(board[0], { 'content-type': 'application/json' }).end(JSON.stringify(board[1]));
+  const answer = changed(request.method, url, body) ?? api(url.pathname, url.searchParams);
   const status = answer === null ? 404 : answer.status === 'error' ? 400 : 200;
-  const body = JSON.stringify(answer ?? { error: { code: 'not_found', message: `${url.pathname}: there is no such thing` } });
+  const text = JSON.stringify(answer ?? { error: { code: 'not_found', message: `${url.pathname}: there is no such thing` } });
   response.writeHead(status, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
-  response.end(gzipSync(body, { level: 1 }));
+  response.end(gzipSync(text, { level: 1 }));
 });
 
 server.listen(Number(flags.port), '127.0.0.1', () => {

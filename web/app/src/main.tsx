@@ -7,6 +7,7 @@ import './style/people.css';
 import './style/requests.css';
 import './style/storage.css';
 import './style/alerting.css';
+import './style/dashboards.css';
 import { render } from 'preact';
 import { askMe } from './api/people.ts';
 import { watchKeys } from './state/keys.ts';

@@ -12,7 +12,15 @@ export interface Tag {
 export interface Value {
   t: 'float' | 'unsigned' | 'char' | 'text' | 'log' | 'binary';
   v: string;
+  /** What the item's value map says of the value. */
+  mapped?: string;
+  /** How bad a line of a log is; only in lists of values. */
+  level?: Level;
+  encoding?: 'base64';
+  log?: { at: number; severity: number; event_id: number; source: string };
 }
+
+export type Level = 'debug' | 'information' | 'warning' | 'error';
 
 export interface Reading {
   at_ns: string;

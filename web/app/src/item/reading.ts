@@ -50,10 +50,16 @@ export interface Shown {
 export function shownValue(item: Item, units: string, last: Reading | null = item.last, previous: Reading | null = item.previous): Shown {
   if (last === null) return { text: '–', exact: 'no value yet', number: null };
   const number = toNumber(last.value);
+  if (last.value.mapped !== undefined) return { text: last.value.mapped, exact: last.value.v, number };
   if (number === null) return { text: last.value.t === 'binary' ? 'binary' : last.value.v, exact: last.value.v, number: null };
   if (isCounter(item)) {
     const perSecond = previous === null ? null : rate({ at: previous.at, v: previous.value.v }, { at: last.at, v: last.value.v });
     return { text: formatValue(perSecond, units), exact: last.value.v, number: perSecond };
   }
   return { text: formatValue(number, units), exact: last.value.v, number };
+}
+
+/** isState tells whether an item's values are names of states: numbers with a value map, or short texts. */
+export function isState(item: Item): boolean {
+  return item.value_type === 'char' || item.last?.value.mapped !== undefined;
 }

@@ -7,7 +7,7 @@ import { natural } from '../format/natural.ts';
 import { groupBy } from '../part/group.ts';
 import { parseKey } from './key.ts';
 import { type Place, placeOf, sectionRank } from './places.ts';
-import { numberOf } from './reading.ts';
+import { isState, numberOf } from './reading.ts';
 
 /** An item that a line is drawn from. */
 export interface Source {
@@ -42,6 +42,8 @@ export interface Section {
   charts: ChartSpec[];
   /** Items that are read rather than drawn: texts, versions, totals. */
   facts: Item[];
+  /** Items whose values are names of states; drawn as bars over time. */
+  states: Item[];
 }
 
 /** More lines than this make a chart that nobody can read; the rest goes on in the next one. */
@@ -63,10 +65,12 @@ export function chartUnits(item: Item): string {
 export function sectionsOf(items: Item[]): Section[] {
   const drafts = new Map<string, Map<string, Draft>>();
   const facts = new Map<string, Item[]>();
+  const states = new Map<string, Item[]>();
   for (const item of items) {
     const place = placeOf(item);
     if (!drafts.has(place.section)) drafts.set(place.section, new Map());
-    if ('fact' in place) {
+    if (isState(item)) states.set(place.section, [...(states.get(place.section) ?? []), item]);
+    if (item.last?.value.mapped !== undefined || 'fact' in place) {
       facts.set(place.section, [...(facts.get(place.section) ?? []), item]);
       continue;
     }
@@ -79,6 +83,7 @@ export function sectionsOf(items: Item[]): Section[] {
       title,
       charts: chartsOf(title, [...drafts.get(title)!.values()], items),
       facts: (facts.get(title) ?? []).sort((a, b) => natural(a.name, b.name)),
+      states: (states.get(title) ?? []).sort((a, b) => natural(a.name, b.name)),
     }));
 }
 

@@ -51,7 +51,7 @@ export function Form({ submit, run, cancel, children }: Props) {
 /** said is what a failed call says to people. */
 export function said(error: unknown): string {
   const detail = (error as { detail?: unknown }).detail;
-  return typeof detail === 'string' ? detail : String(error);
+  return typeof detail === 'string' ? detail : error instanceof Error ? error.message : String(error);
 }
 
 interface FieldProps {

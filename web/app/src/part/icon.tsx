@@ -8,6 +8,7 @@ const PATHS: Record<string, string> = {
   hosts: 'M3 4h14v5H3zM3 11h14v5H3zM6 6.5h.2M6 13.5h.2',
   requests: 'M3 4h14M3 8h10M3 12h7M3 16h4',
   explore: 'M3 16c3 0 3-9 6-9s2.500 6 4.500 6 1.500-8 3.500-8',
+  dashboards: 'M3 3h14v14H3zM3 9h14M10 9v8',
   server: 'M2 10h4l2-6 4 12 2-6h4',
   alerting: 'M5 14V9a5 5 0 0 1 10 0v5l1.500 1.500h-13zM8.500 17.500h3',
   storage: 'M3 5c0-1.700 3-2.500 7-2.500s7 .800 7 2.500-3 2.500-7 2.500S3 6.700 3 5zM3 5v10c0 1.700 3 2.500 7 2.500s7-.800 7-2.500V5M3 10c0 1.700 3 2.500 7 2.500s7-.800 7-2.500',

@@ -15,3 +15,8 @@ export interface Me {
 }
 
 export const me = new Cell<Me | null | undefined>(undefined);
+
+/** mayEdit tells whether somebody may change what concerns all hosts. */
+export function mayEdit(who: Me | null | undefined): boolean {
+  return who !== null && who !== undefined && who.all_hosts && (who.role === 'editor' || who.role === 'administrator');
+}

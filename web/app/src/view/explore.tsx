@@ -1,14 +1,10 @@
 // Explore: a PromQL expression, its chart over the range, its values now.
 
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { getMetricNames, type PromAnswer, type PromSeries, queryRange } from '../api/client.ts';
-import { Board, Panel } from '../chart/board.ts';
-import { Buffer } from '../chart/buffer.ts';
-import { Chart } from '../chart/chart.tsx';
-import { assignSlots } from '../chart/colour.ts';
+import { lastOf, nameOf, PromChart, seriesOf, shortNames } from '../chart/answer.tsx';
 import { digits, plural } from '../format/number.ts';
 import { parseNumber } from '../item/reading.ts';
-import type { ChartSpec } from '../item/sections.ts';
 import { useLoad } from '../part/load.ts';
 import { Empty, Failure } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
@@ -97,9 +93,10 @@ function Answer({ query }: { query: string }) {
   if (loaded.data === null) return null;
   const series = seriesOf(loaded.data.answer);
   if (series.length === 0) return <Empty title="No series in this range." />;
+  const drawn = series.slice(0, MAX_LINES);
   return (
     <>
-      <PromChart series={series.slice(0, MAX_LINES)} result={loaded.data} />
+      <PromChart id="explore" title="" series={drawn} names={shortNames(drawn)} result={loaded.data} height={320} />
       <p class="muted">
         {plural(series.length, 'series', 'series')}
         {series.length > MAX_LINES && `, the first ${MAX_LINES} are drawn`}, step {loaded.data.step / 1000} s, {digits(loaded.data.took, 3)} ms
@@ -109,98 +106,8 @@ function Answer({ query }: { query: string }) {
   );
 }
 
-function seriesOf(answer: PromAnswer): PromSeries[] {
-  const { result } = answer.data;
-  return Array.isArray(result[0]) || typeof result[0] === 'number' ? [] : (result as PromSeries[]);
-}
-
-/** nameOf writes the labels of a series as PromQL does. */
-function nameOf(series: PromSeries): string {
-  const { __name__: name = '', ...labels } = series.metric;
-  const inner = Object.entries(labels)
-    .map(([label, value]) => `${label}="${value}"`)
-    .join(', ');
-  return inner === '' ? name || 'value' : `${name}{${inner}}`;
-}
-
-// shortNames leaves out the labels that are the same for all series.
-function shortNames(series: PromSeries[]): string[] {
-  const labels = [...new Set(series.flatMap((one) => Object.keys(one.metric)))];
-  const varied = labels.filter((label) => series.some((one) => one.metric[label] !== series[0].metric[label]));
-  return series.map((one) => varied.map((label) => one.metric[label] ?? '').join(' ').trim() || nameOf(one));
-}
-
-function lastOf(series: PromSeries): [number, string] | null {
-  return series.values?.[series.values.length - 1] ?? series.value ?? null;
-}
-
 const COLUMNS: Column<PromSeries>[] = [
   { id: 'name', title: 'Series', cell: (series) => <code>{nameOf(series)}</code>, sort: nameOf, class: 'wide' },
   { id: 'value', title: 'Last value', cell: (series) => lastOf(series)?.[1] ?? '–', sort: (series) => parseNumber(lastOf(series)?.[1] ?? '') ?? -Infinity, number: true },
   { id: 'at', title: 'At', cell: (series) => (lastOf(series) === null ? '–' : dateTime(lastOf(series)![0] * 1000)), number: true, minor: true },
 ];
-
-// An answer is drawn by the same chart as everything else; its board gets the data instead of reading it.
-class AnswerBoard extends Board {
-  result: Result | null = null;
-  series: PromSeries[] = [];
-  private shown: Panel | null = null;
-
-  override show(panel: Panel, visible: boolean): void {
-    panel.visible = visible;
-    this.shown = panel;
-    if (visible) this.fill();
-  }
-
-  override window(): TimeWindow {
-    return this.result?.window ?? windowNow();
-  }
-
-  fill(): void {
-    const panel = this.shown;
-    if (panel === null || this.result === null) return;
-    const { step } = this.result;
-    panel.buffers = panel.spec.series.map((_spec, n) => bufferOf(this.series[n], step));
-    panel.loadedFor = 'answer';
-    panel.status = 'ready';
-    panel.onStatus();
-    panel.onDraw();
-  }
-}
-
-// A step without a value is a gap: PromQL already looked back as far as a value counts.
-function bufferOf(series: PromSeries | undefined, step: number): Buffer {
-  const buffer = new Buffer(null, 0, 0);
-  let before = -Infinity;
-  for (const [seconds, text] of series?.values ?? []) {
-    const at = Math.round(seconds * 1000);
-    if (at - before > step * 1.5 && before > -Infinity) {
-      buffer.at.push(before + step);
-      buffer.avg.push(null);
-    }
-    buffer.at.push(at);
-    buffer.avg.push(parseNumber(text));
-    before = at;
-  }
-  return buffer;
-}
-
-function PromChart({ series, result }: { series: PromSeries[]; result: Result }) {
-  const board = useRef<AnswerBoard | null>(null);
-  board.current ??= new AnswerBoard();
-  const names = shortNames(series);
-  const spec = useMemo<ChartSpec>(() => {
-    const slots = assignSlots(names);
-    return {
-      id: 'explore',
-      title: '',
-      units: '',
-      stack: false,
-      series: names.map((name, n) => ({ sources: [{ item: String(n), interval: 0 }], name, slot: slots.get(name) ?? 0, mirror: false })),
-    };
-  }, [names.join('\n')]);
-  board.current.series = series;
-  board.current.result = result;
-  useEffect(() => board.current!.fill(), [result]);
-  return <Chart board={board.current} spec={spec} section="explore" height={320} />;
-}

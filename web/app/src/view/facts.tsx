@@ -45,7 +45,9 @@ export function useLiveReadings(items: Item[]): Item[] {
           const item = known.get(id)!;
           const before = next.get(id)?.last ?? item.last;
           const t = (item.last?.value.t ?? (item.value_type as Reading['value']['t'])) || 'float';
-          next.set(id, { last: { at, at_ns: `${at}000000`, value: { t, v } }, previous: before });
+          // The stream has no texts of value maps; what a value was called before it is called again.
+          const mapped = [before, item.last, item.previous].find((known) => known?.value.v === v)?.value.mapped;
+          next.set(id, { last: { at, at_ns: `${at}000000`, value: { t, v, ...(mapped === undefined ? {} : { mapped }) } }, previous: before });
         }
         return next;
       });

@@ -1,13 +1,17 @@
 // A host: what it is, how it is at a glance, and all its charts in sections.
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { getChart, getHost, getItems, getProblems, getTriggers } from '../api/client.ts';
-import type { Host, Item, Problem, Trigger } from '../api/types.ts';
+import { getChart, getHost, getItems } from '../api/client.ts';
+import type { Host, Item, Problem } from '../api/types.ts';
+import { getGraphs } from '../api/dashboards.ts';
 import { Board } from '../chart/board.ts';
 import { Chart } from '../chart/chart.tsx';
+import { marksOf, useMarks } from '../chart/usemarks.ts';
+import { Timeline } from '../chart/timeline.tsx';
+import { chartOf } from '../dashboard/chartspec.ts';
 import { formatAge, formatDuration, plural } from '../format/number.ts';
 import { isCounter, numberOf } from '../item/reading.ts';
-import { type ChartSpec, glanceOf, type Section, sectionsOf } from '../item/sections.ts';
+import { glanceOf, type Section, sectionsOf } from '../item/sections.ts';
 import { itemsToCompare, mostUnusual, type Unusual } from '../item/unusual.ts';
 import { SeverityShape } from '../part/icon.tsx';
 import { Link } from '../part/link.tsx';
@@ -15,6 +19,7 @@ import { useLoad, useSecond, useTitle } from '../part/load.ts';
 import { Command, Empty, Failure } from '../part/notice.tsx';
 import { useCell } from '../state/cell.ts';
 import { live, problemsChanged, serverNow } from '../state/live.ts';
+import { mayEdit, me } from '../state/me.ts';
 import { windowKey, windowNow } from '../state/window.ts';
 import { Facts } from './facts.tsx';
 import { ProblemTable } from './problems.tsx';
@@ -71,6 +76,7 @@ const STATE_WORDS = { ok: 'agent answers', silent: 'agent is silent', unknown: '
 const VALUE_WORDS = { ok: 'values arrive', silent: 'no new value', unknown: 'nothing came yet' };
 
 function HostTitle({ host, items }: { host: Host; items: Item[] }) {
+  const who = useCell(me);
   useSecond();
   const uptime = items.find((item) => item.key === 'system.uptime');
   const seconds = uptime === undefined ? null : numberOf(uptime);
@@ -99,7 +105,17 @@ function HostTitle({ host, items }: { host: Host; items: Item[] }) {
           {tag.value === '' ? tag.tag : `${tag.tag}: ${tag.value}`}
         </span>
       ))}
-      <span class="muted title-end">{plural(host.items, 'item')}</span>
+      <span class="muted title-end">
+        {plural(host.items, 'item')}
+        {host.items > 0 && mayEdit(who) && (
+          <>
+            {' · '}
+            <Link to="/dashboards/new" query={{ 'from-host': host.id }} class="markdown-link">
+              make a dashboard
+            </Link>
+          </>
+        )}
+      </span>
     </div>
   );
 }
@@ -110,7 +126,8 @@ const OF_REQUESTS = /^mongo\.(shape|client)\[/;
 function HostCharts({ host, items: all }: { host: Host; items: Item[] }) {
   const items = useMemo(() => all.filter((item) => !OF_REQUESTS.test(item.key)), [all]);
   const watched = all.find((item) => item.key.startsWith('mongo.instance['))?.labels?.instance;
-  const sections = useMemo(() => sectionsOf(items), [items]);
+  const graphs = useGraphs(host.id);
+  const sections = useMemo(() => [...sectionsOf(items), ...graphs], [items, graphs]);
   const glance = useMemo(() => glanceOf(items), [items]);
   const board = useMemo(() => new Board(), [host.id]);
   useEffect(() => board.setCounters(new Set(items.filter(isCounter).map((item) => item.id))), [board, items]);
@@ -164,9 +181,23 @@ function HostSection({ section, board, marks }: { section: Section; board: Board
           <Chart key={spec.id} board={board} spec={spec} section={section.id} height={SECTION_HEIGHT} marks={marksOf(spec, marks)} />
         ))}
       </div>
+      {section.states.length > 0 && <Timeline id={`${section.id}-states`} title="States" items={section.states} changedOnly />}
       {section.facts.length > 0 && <Facts items={section.facts} />}
     </section>
   );
+}
+
+const NO_SECTIONS: Section[] = [];
+
+// useGraphs gives the graphs of the host's templates as a section of their own; none without any.
+function useGraphs(host: string): Section[] {
+  const loaded = useLoad((signal) => getGraphs(host, '', signal), [host]);
+  return useMemo(() => {
+    const charts = (loaded.data?.graphs ?? [])
+      .map((graph, n) => chartOf(`graph-${n}`, { kind: 'graph', x: 0, y: 0, w: 1, h: 1, title: graph.name, stack: graph.stack }, graph.items.map((item) => ({ ref: { key: item.key }, items: [item] }))))
+      .filter((spec) => spec.series.length > 0);
+    return charts.length === 0 ? NO_SECTIONS : [{ id: 'graphs', title: 'Graphs', charts, facts: [], states: [] }];
+  }, [loaded.data]);
 }
 
 const COMPARE_POINTS = 120;
@@ -200,54 +231,4 @@ function useUnusual(sections: Section[], items: Item[]): Unusual | null {
     };
   }, [sections, key]);
   return unusual;
-}
-
-const NO_MARKS: Problem[] = [];
-
-function marksOf(spec: ChartSpec, marks: Map<string, Problem[]>): Problem[] {
-  if (marks.size === 0) return NO_MARKS;
-  const found = new Set<Problem>();
-  for (const series of spec.series) {
-    for (const source of series.sources) for (const problem of marks.get(source.item) ?? []) found.add(problem);
-  }
-  return found.size === 0 ? NO_MARKS : [...found];
-}
-
-// useMarks gives the problems of the window per item that their triggers name.
-function useMarks(host: string, items: Item[]): Map<string, Problem[]> {
-  const changed = useCell(problemsChanged);
-  const key = useCell(windowKey);
-  const triggers = useLoad((signal) => getTriggers({ host }, signal), [host]);
-  const problems = useLoad(
-    (signal) => {
-      const { from, to, live: follows } = windowNow();
-      return getProblems({ host, from: Math.floor(from), to: follows ? undefined : Math.ceil(to), limit: 500 }, signal);
-    },
-    [host, key, changed],
-  );
-  return useMemo(() => {
-    const byTrigger = new Map((triggers.data?.triggers ?? []).map((trigger) => [trigger.id, trigger]));
-    const marks = new Map<string, Problem[]>();
-    for (const problem of problems.data?.problems ?? []) {
-      const trigger = byTrigger.get(problem.trigger_id);
-      if (trigger === undefined) continue;
-      for (const item of itemsOf(trigger, items)) marks.set(item, [...(marks.get(item) ?? []), problem]);
-    }
-    return marks;
-  }, [triggers.data, problems.data, items]);
-}
-
-// itemsOf finds the items that a trigger names: every /host/key in its expressions.
-function itemsOf(trigger: Trigger, items: Item[]): string[] {
-  const text = trigger.expression + trigger.recovery_expression;
-  return items.filter((item) => names(text, `/${item.host}/${item.key}`)).map((item) => item.id);
-}
-
-// names tells whether text holds path as a whole key, not as the start of a longer one.
-function names(text: string, path: string): boolean {
-  for (let at = text.indexOf(path); at >= 0; at = text.indexOf(path, at + 1)) {
-    const next = text[at + path.length];
-    if (next === undefined || /[,)\s]/.test(next)) return true;
-  }
-  return false;
 }

@@ -5,12 +5,16 @@ import { getItem, getValues } from '../api/client.ts';
 import { isNumeric, type Item, type Reading } from '../api/types.ts';
 import { Board } from '../chart/board.ts';
 import { Chart } from '../chart/chart.tsx';
+import { marksOf, useMarks } from '../chart/usemarks.ts';
+import { Timeline } from '../chart/timeline.tsx';
 import { formatDuration } from '../format/number.ts';
-import { isCounter } from '../item/reading.ts';
+import { isCounter, isState } from '../item/reading.ts';
 import { type ChartSpec, chartUnits } from '../item/sections.ts';
 import { Link } from '../part/link.tsx';
 import { useLoad, useTitle } from '../part/load.ts';
+import { LogView } from '../part/log.tsx';
 import { Empty, Failure } from '../part/notice.tsx';
+import { route, setParams } from '../state/route.ts';
 import { useCell } from '../state/cell.ts';
 import { live, missed } from '../state/live.ts';
 import { windowKey, windowNow } from '../state/window.ts';
@@ -37,9 +41,23 @@ export function ItemView({ id }: { id: string }) {
       </div>
       {item.data.state === 'unsupported' && <p class="problem-text">{item.data.error || 'This item is not supported.'}</p>}
       {item.data.description && <p class="muted">{item.data.description}</p>}
+      {isState(item.data) && <Timeline id="item-states" title="States" items={[{ id, name: item.data.name }]} />}
       {isNumeric(item.data) && <ItemChart item={item.data} />}
-      <StoredValues id={id} />
+      {isLog(item.data) ? <ItemLog id={id} /> : <StoredValues id={id} />}
     </div>
+  );
+}
+
+// Longer texts are read like a log: by words, and as they come.
+const isLog = (item: Item): boolean => item.value_type === 'log' || item.value_type === 'text';
+
+function ItemLog({ id }: { id: string }) {
+  const { params } = route.value;
+  return (
+    <section>
+      <h2>Lines</h2>
+      <LogView item={id} search={params.get('search') ?? ''} level={params.get('level') ?? ''} onFilter={(search, level) => setParams({ search, level })} />
+    </section>
   );
 }
 
@@ -49,6 +67,7 @@ function ItemChart({ item }: { item: Item }) {
     board.start();
     return () => board.stop();
   }, [board]);
+  const items = useMemo(() => [item], [item]);
   const spec = useMemo<ChartSpec>(
     () => ({
       id: `item-${item.id}`,
@@ -59,7 +78,8 @@ function ItemChart({ item }: { item: Item }) {
     }),
     [item],
   );
-  return <Chart board={board} spec={spec} section="item" height={320} />;
+  const marks = useMarks(item.host_id, items);
+  return <Chart board={board} spec={spec} section="item" height={320} marks={marksOf(spec, marks)} />;
 }
 
 function StoredValues({ id }: { id: string }) {
@@ -95,7 +115,7 @@ function StoredValues({ id }: { id: string }) {
           {values.data.values.map((reading) => (
             <tr key={reading.at_ns}>
               <td title={`${reading.at_ns} ns`}>{exactTime(reading)}</td>
-              <td class={isNumeric(values.data!.item) ? 'number' : 'wide text-value'}>{reading.value.v}</td>
+              <td class={isNumeric(values.data!.item) ? 'number' : 'wide text-value'}>{reading.value.mapped === undefined ? reading.value.v : `${reading.value.mapped} (${reading.value.v})`}</td>
             </tr>
           ))}
         </tbody>

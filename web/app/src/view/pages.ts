@@ -17,6 +17,7 @@ export const PAGES: Page[] = [
   { path: '/hosts', title: 'Hosts', icon: 'hosts', about: 'All hosts and latest values' },
   { path: '/requests', title: 'Requests', icon: 'requests', about: 'What MongoDB spends its time on' },
   { path: '/explore', title: 'Explore', icon: 'explore', about: 'Ask with PromQL' },
+  { path: '/dashboards', title: 'Dashboards', icon: 'dashboards', about: 'Charts and tables put together by hand' },
   { path: '/alerting', title: 'Alerting', icon: 'alerting', about: 'Who is told, and what was sent', second: true },
   { path: '/server', title: 'Server', icon: 'server', about: 'How this server is doing' },
   { path: '/storage', title: 'Storage', icon: 'storage', about: 'What is kept, and how long it lasts' },

@@ -3,19 +3,21 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { SEVERITIES } from '../api/types.ts';
 import { Icon, Mark, SeverityShape } from '../part/icon.tsx';
+import { Lazy } from '../part/lazy.tsx';
 import { Link } from '../part/link.tsx';
 import { Empty } from '../part/notice.tsx';
 import { RangePicker } from '../part/rangepicker.tsx';
 import { Search, SearchButton } from '../part/search.tsx';
 import { useCell } from '../state/cell.ts';
 import { contact, live, overview } from '../state/live.ts';
-import { route } from '../state/route.ts';
+import { route, setParams } from '../state/route.ts';
 import { me } from '../state/me.ts';
 import { setTheme, type Theme, theme } from '../state/theme.ts';
 import { currentRange, setLive } from '../state/window.ts';
 import { AccountView, UserMenu } from './account.tsx';
 import { ALERTING_TABS, AlertingView } from './alerting.tsx';
 import { AuditView } from './audit.tsx';
+import { DashboardsView } from './dashboards.tsx';
 import { ExploreView } from './explore.tsx';
 import { HostView } from './host.tsx';
 import { HostsView } from './hosts.tsx';
@@ -31,10 +33,12 @@ import { UsersView } from './users.tsx';
 import { ValuesView } from './values.tsx';
 
 export function Shell() {
-  const { path } = useCell(route);
+  const { path, params } = useCell(route);
+  const kiosk = params.get('kiosk') === '1' && path.startsWith('/dashboards/');
+  useKiosk(kiosk);
   useEffect(() => {
     // A host and an item say their own name once they have it.
-    if (/^\/(hosts|items)\/\d+(\/|$)/.test(path)) return;
+    if (/^\/(hosts|items|dashboards)\/(\d+|new)(\/|$)/.test(path)) return;
     document.title = `${pageOf(path)?.title ?? 'Not found'} · Tidemark`;
   }, [path]);
   return (
@@ -60,9 +64,27 @@ export function Shell() {
         <View path={path} />
       </main>
       <Search />
+      {kiosk && (
+        <button type="button" class="kiosk-leave" onClick={() => setParams({ kiosk: '' }, false)}>
+          Leave kiosk (Esc)
+        </button>
+      )}
     </>
   );
 }
+
+// useKiosk shows a dashboard without header and rail; Escape comes back.
+function useKiosk(on: boolean): void {
+  useEffect(() => {
+    document.documentElement.classList.toggle('kiosk', on);
+    if (!on) return;
+    const leave = (event: KeyboardEvent): void => void (event.key === 'Escape' && setParams({ kiosk: '' }, false));
+    addEventListener('keydown', leave);
+    return () => removeEventListener('keydown', leave);
+  }, [on]);
+}
+
+const dashboardView = async () => (await import('./dashboard.tsx')).DashboardView;
 
 function View({ path }: { path: string }) {
   const who = useCell(me);
@@ -78,6 +100,8 @@ function View({ path }: { path: string }) {
   if (first === 'items' && /^\d+$/.test(id ?? '')) return <ItemView key={id} id={id} />;
   if (path === '/requests') return <RequestsView />;
   if (path === '/explore') return <ExploreView />;
+  if (path === '/dashboards') return <DashboardsView />;
+  if (first === 'dashboards' && /^(\d+|new)$/.test(id ?? '') && tab === undefined) return <Lazy key={id} load={dashboardView} props={{ id: id! }} />;
   if (path === '/server') return <ServerView />;
   if (first === 'alerting' && (id ?? '') in ALERTING_TABS && tab === undefined) return <AlertingView key={id} tab={id ?? ''} />;
   if (path === '/storage') return <StorageView />;
