@@ -247,12 +247,48 @@ func (c *charter) readHistory(ctx context.Context, ids []model.ItemID, from int6
 			lead = max(lead, int64(min(2*p.series.Entry.Silence, time.Hour)), int64(time.Minute))
 		}
 	}
+	ids, err := c.foldHistory(ctx, ids, from)
+	if err != nil {
+		return err
+	}
 	return c.querier.Read(ctx, ids, model.TimeRange{From: from - lead, To: c.r.To}, 0, func(columns *model.Columns) error {
 		if p := c.byItem[columns.Item]; p != nil && columns.Type.Numeric() {
 			p.take(columns, from)
 		}
 		return nil
 	})
+}
+
+// foldHistory lets the engine sum up the values of the items of which each step must have several, and returns the others, and those that had few.
+func (c *charter) foldHistory(ctx context.Context, ids []model.ItemID, from int64) (left []model.ItemID, err error) {
+	if from != c.r.From || !c.querier.CanFold() { // its steps begin where the range does
+		return ids, nil
+	}
+	var many []model.ItemID
+	for _, id := range ids {
+		p := c.byItem[id]
+		if interval := p.series.Entry.Interval; interval > 0 && int64(interval) <= c.step/2 && !p.series.Rate {
+			many = append(many, id)
+		} else {
+			left = append(left, id)
+		}
+	}
+	counts := make(map[model.ItemID]uint64, len(many))
+	err = c.querier.Fold(ctx, many, c.r, c.step, func(columns *storage.FoldColumns) error {
+		p := c.byItem[columns.Item]
+		for i := range columns.Folds {
+			p.takeFold(&columns.Folds[i], columns.Type)
+			counts[columns.Item] += columns.Folds[i].Count
+		}
+		return nil
+	})
+	for _, id := range many {
+		if p := c.byItem[id]; counts[id] <= uint64(p.points) {
+			p.first, p.steps = 0, nil
+			left = append(left, id)
+		}
+	}
+	return left, err
 }
 
 func (c *charter) readTrends(ctx context.Context, ids []model.ItemID, to int64) error {
@@ -311,6 +347,19 @@ func (p *plot) take(c *model.Columns, from int64) {
 			p.add(at, c.Float(i), 1)
 		}
 	}
+}
+
+// takeFold adds what the values of one step come to.
+func (p *plot) takeFold(f *storage.Fold, t model.ValueType) {
+	if p.first == 0 {
+		p.first = f.FirstAt
+	}
+	if f.Count == 0 {
+		return
+	}
+	p.gather()
+	ends := model.Columns{Type: t, Bits: []uint64{f.Min, f.Max}}
+	p.put(f.At, f.Total(t), float64(f.Count), ends.Float(0), ends.Float(1))
 }
 
 // takeCounter adds the growth since the value before.

@@ -186,6 +186,41 @@ func (q *Querier) HasMinutes() bool {
 	return ok
 }
 
+// Fold streams what the values of each step come to, summed up by the engine where it decodes them; see storage.Folder. Only where CanFold.
+func (q *Querier) Fold(ctx context.Context, items []model.ItemID, r model.TimeRange, step int64, fn func(*storage.FoldColumns) error) error {
+	f, ok := q.reader.(storage.Folder)
+	if !ok {
+		return errors.New("this engine does not sum up values")
+	}
+	if len(items) > q.options.MaxItems {
+		return q.fail(&LimitError{"the query touches more items than allowed; narrow the matchers", int64(q.options.MaxItems)})
+	}
+	if len(items) == 0 || r.From >= r.To {
+		return nil
+	}
+	if q.options.Log != nil {
+		q.options.Log(items, r, 0)
+	}
+	n := uint64(0)
+	err := f.Fold(ctx, storage.Query{Items: items, Range: r, MaxBytes: q.options.MaxBytes}, step, func(c *storage.FoldColumns) error {
+		for i := range c.Folds {
+			n += c.Folds[i].Count
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return fn(c)
+	})
+	q.values.Add(int(n))
+	return q.fail(err)
+}
+
+// CanFold reports whether the engine can sum up values.
+func (q *Querier) CanFold() bool {
+	_, ok := q.reader.(storage.Folder)
+	return ok
+}
+
 type summaryReader func(context.Context, storage.Query, func(*storage.TrendColumns) error) error
 
 func (q *Querier) summaries(ctx context.Context, items []model.ItemID, r model.TimeRange, read summaryReader, fn func(*storage.TrendColumns) error) error {

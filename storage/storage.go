@@ -76,6 +76,44 @@ type Summarizer interface {
 	Minutes(ctx context.Context, q Query, fn func(*TrendColumns) error) error
 }
 
+// Folder is an engine that sums up the values of steps of any length where it decodes them, without handing them out.
+type Folder interface {
+	// Fold streams, for each item, what the values of each step of q's range come to, as Read does values; the first step begins where the range
+	// does, and those without values are left out. Items that are not numeric are passed over, Newest is. Where the type of an item changes in
+	// a step there is a fold of each. The sum of floats may differ in its last bits from that of the values added in order of time.
+	Fold(ctx context.Context, q Query, step int64, fn func(*FoldColumns) error) error
+}
+
+// FoldColumns are folds of one item in rising time order; valid during the call that delivers them.
+type FoldColumns struct {
+	Item  model.ItemID
+	Type  model.ValueType
+	Folds []Fold
+}
+
+// Fold is what the values of one step come to.
+type Fold struct {
+	// At is where the step begins, FirstAt and LastAt are the times of its first and last value, Unix nanoseconds.
+	At, FirstAt, LastAt int64
+	// Count counts the values that are numbers, NaNs those that are not: these count for nothing else but times.
+	Count, NaNs uint64
+	// Min, Max, First and Last are payloads in the item's value type (see model.Columns.Bits).
+	Min, Max, First, Last uint64
+	// Sum is the sum of floats. For integers SumHigh:SumLow is the exact one instead.
+	Sum             float64
+	SumHigh, SumLow uint64
+	// Dense means that two values of the step are less than a millisecond apart.
+	Dense bool
+}
+
+// Total returns the sum as a float.
+func (f *Fold) Total(t model.ValueType) float64 {
+	if t == model.Uint {
+		return float64(f.SumHigh)*0x1p64 + float64(f.SumLow)
+	}
+	return f.Sum
+}
+
 // Trendkeeper is an engine without tiers: the trends cache gives it finished hours.
 type Trendkeeper interface {
 	AppendTrends(ctx context.Context, columns []TrendColumns) error

@@ -175,7 +175,7 @@ func (e *Engine) prepare(ctx context.Context, r Request) (promql.Query, error) {
 	if err := checkBounds(expr, r.To.Sub(r.From)); err != nil {
 		return nil, err
 	}
-	source := &Queryable{querier: e.querier, lookback: r.Lookback}
+	source := &Queryable{querier: e.querier, lookback: r.Lookback, plain: plain(expr)}
 	options := promql.NewPrometheusQueryOpts(false, MaxLookback, nil)
 	var q promql.Query
 	if r.Step == 0 {

@@ -79,6 +79,10 @@ func (l *loader) load(ctx context.Context) error {
 		groups[from] = append(groups[from], s.item)
 	}
 	for from, ids := range groups {
+		ids, err := l.fold(ctx, ids)
+		if err != nil {
+			return err
+		}
 		r := model.TimeRange{From: nanos(from), To: nanos(l.hints.End + 1)}
 		if err := l.selector.queryable.querier.Read(ctx, ids, r, 0, l.take); err != nil {
 			return err

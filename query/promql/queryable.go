@@ -25,6 +25,8 @@ type Queryable struct {
 	querier *query.Querier
 	// lookback, if not zero, is used for every series.
 	lookback time.Duration
+	// plain means that ranges begin at the steps of the query, so that the engine may sum up values between them.
+	plain bool
 }
 
 var (
@@ -121,6 +123,8 @@ type series struct {
 	lookbackMillis int64
 	at             []int64
 	values         []float64
+	// foldedFrom is the time of the first value where each sample stands for several, else nil.
+	foldedFrom *int64
 }
 
 // Labels returns the item as PromQL sees it.

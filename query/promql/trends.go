@@ -80,7 +80,7 @@ func (l *loader) loadTier(ctx context.Context, t tier) error {
 	var ids []model.ItemID
 	slack := min(5*t.millis, hourMillis)
 	for _, s := range l.series {
-		if len(s.at) == 0 || s.at[0] > from+slack {
+		if l.firstAt(s) > from+slack {
 			ids = append(ids, s.item)
 		}
 	}
@@ -118,6 +118,9 @@ func (l *loader) loadTier(ctx context.Context, t tier) error {
 func (l *loader) firstAt(s *series) int64 {
 	if len(s.at) == 0 {
 		return l.hints.End + hourMillis
+	}
+	if s.foldedFrom != nil {
+		return *s.foldedFrom
 	}
 	return s.at[0]
 }

@@ -254,6 +254,7 @@ var (
 	_ storage.Marker     = (*DB)(nil)
 	_ storage.Statter    = (*DB)(nil)
 	_ storage.Summarizer = (*DB)(nil)
+	_ storage.Folder     = (*DB)(nil)
 )
 
 // Open opens the engine in dir, which it creates if need be, and recovers what the log holds. Damaged files are moved to

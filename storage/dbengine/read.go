@@ -349,19 +349,12 @@ func (r *reading) loadPage(ref *pageRef) (bool, error) {
 		return false, err
 	}
 	d := &r.page
-	first, step, linear := page.LinearTimes(p.Times)
-	if !linear || step <= 0 || !p.Type.Numeric() || first != p.From || first+step*int64(p.Count-1) != p.To || uint64(p.To-p.From) > 1<<62 {
+	step, low, high, linear := linearRange(&p, r.r)
+	if !linear {
 		if err := d.decode(&p); err != nil {
 			return false, ref.locate(err)
 		}
 		return d.cut(r.r), nil
-	}
-	low, high := 0, p.Count
-	if r.r.From > p.From {
-		low = int((r.r.From - p.From + step - 1) / step)
-	}
-	if r.r.To <= p.To {
-		high = int((r.r.To - p.From + step - 1) / step)
 	}
 	if low >= high {
 		return false, nil
@@ -376,12 +369,28 @@ func (r *reading) loadPage(ref *pageRef) (bool, error) {
 		return false, ref.locate(err)
 	}
 	d.at = slices.Grow(d.at[:0], high-low)[:high-low]
-	at := first + int64(low)*step
+	at := p.From + int64(low)*step
 	for i := range d.at {
 		d.at[i] = at
 		at += step
 	}
 	return true, nil
+}
+
+// linearRange returns which values of a page of numbers lie in a range, if its times are one step apart, as most are.
+func linearRange(p *extent.Page, r model.TimeRange) (step int64, low, high int, linear bool) {
+	first, step, linear := page.LinearTimes(p.Times)
+	if !linear || step <= 0 || !p.Type.Numeric() || first != p.From || first+step*int64(p.Count-1) != p.To || uint64(p.To-p.From) > 1<<62 {
+		return 0, 0, 0, false
+	}
+	high = p.Count
+	if r.From > p.From {
+		low = int((r.From - p.From + step - 1) / step)
+	}
+	if r.To <= p.To {
+		high = int((r.To - p.From + step - 1) / step)
+	}
+	return step, low, high, true
 }
 
 // cut keeps the values in a range, and reports whether there are any.

@@ -63,54 +63,146 @@ func (f *FloatFold) add(x float64, count int) {
 	f.Sum += x * float64(count)
 }
 
+// addAll adds floats to an empty fold.
+func (f *FloatFold) addAll(v []uint64) {
+	first := math.Float64frombits(v[0])
+	least, most, sum := first, first, 0.0
+	for _, bits := range v {
+		x := math.Float64frombits(bits)
+		if x < least || least != least {
+			least = x
+		}
+		if x > most || most != most {
+			most = x
+		}
+		sum += x
+	}
+	*f = FloatFold{Count: len(v), Min: least, Max: most, First: first, Last: math.Float64frombits(v[len(v)-1]), Sum: sum}
+}
+
+const (
+	// maxExact bounds integers of which exactRun ones have a sum below 2^63.
+	maxExact = 1 << 50
+	exactRun = 1 << 12
+)
+
+// addDecimals adds integers that stand for floats to an empty fold. They are summed up before they are divided: once, and exactly.
+func (f *FloatFold) addDecimals(v []uint64, power float64) {
+	least, most, sum := int64(v[0]), int64(v[0]), 0.0
+	for rest := v; len(rest) > 0; {
+		run := rest[:min(len(rest), exactRun)]
+		total := int64(0)
+		for _, x := range run {
+			total += int64(x)
+			least, most = min(least, int64(x)), max(most, int64(x))
+		}
+		sum += float64(total)
+		rest = rest[len(run):]
+	}
+	if least < -maxExact || most > maxExact {
+		sum = 0
+		for _, x := range v {
+			sum += float64(int64(x))
+		}
+	}
+	*f = FloatFold{
+		Count: len(v), Min: float64(least) / power, Max: float64(most) / power,
+		First: float64(int64(v[0])) / power, Last: float64(int64(v[len(v)-1])) / power, Sum: sum / power,
+	}
+}
+
 // FoldUints summarises the values with indices from ≤ i < to of the column b of n values, without making them where
 // the column is constant or runs: those are nine of ten columns, and take as long as their bytes. An empty range gives
 // the zero fold, and nothing of the column is looked at.
 func FoldUints(b []byte, n, from, to int) (UintFold, error) {
-	var f UintFold
 	if err := checkRange(b, n, from, to); err != nil || from == to {
-		return f, err
+		return UintFold{}, err
+	}
+	var room [1]UintFold
+	folds, err := FoldUintRanges(room[:0], b, n, from, []int{to})
+	if err != nil {
+		return UintFold{}, err
+	}
+	return folds[0], nil
+}
+
+// FoldFloats is FoldUints for a column of floats.
+func FoldFloats(b []byte, n, from, to int) (FloatFold, error) {
+	if err := checkRange(b, n, from, to); err != nil || from == to {
+		return FloatFold{}, err
+	}
+	var room [1]FloatFold
+	folds, err := FoldFloatRanges(room[:0], b, n, from, []int{to})
+	if err != nil {
+		return FloatFold{}, err
+	}
+	return folds[0], nil
+}
+
+// FoldUintRanges appends the folds of ranges that follow one another to dst: of the values from index from up to the first of ends, from there to the
+// second, and so on. Ends rise. The column is read once. On an error dst is returned as it was.
+func FoldUintRanges(dst []UintFold, b []byte, n, from int, ends []int) ([]UintFold, error) {
+	to, err := checkRanges(b, n, from, ends)
+	if err != nil {
+		return dst, err
 	}
 	c := coders.Get().(*coder)
 	defer coders.Put(c)
 	v, lengths, err := c.foldable(b, n, from, to)
 	if err != nil {
-		return f, err
+		return dst, err
 	}
-	if lengths == nil {
-		f.addAll(v)
-		return f, nil
+	start := from
+	var r runs
+	for _, end := range ends {
+		var f UintFold
+		if lengths == nil {
+			f.addAll(v[start-from : end-from])
+		} else {
+			r.each(v, lengths, start, end, f.Add)
+		}
+		dst, start = append(dst, f), end
 	}
-	eachRun(v, lengths, from, to, f.Add)
-	return f, nil
+	return dst, nil
 }
 
-// FoldFloats is FoldUints for a column of floats.
-func FoldFloats(b []byte, n, from, to int) (FloatFold, error) {
-	var f FloatFold
-	if err := checkRange(b, n, from, to); err != nil || from == to {
-		return f, err
+// FoldFloatRanges is FoldUintRanges for a column of floats.
+func FoldFloatRanges(dst []FloatFold, b []byte, n, from int, ends []int) ([]FloatFold, error) {
+	to, err := checkRanges(b, n, from, ends)
+	if err != nil {
+		return dst, err
 	}
 	c := coders.Get().(*coder)
 	defer coders.Put(c)
-	add := func(x uint64, count int) { f.add(math.Float64frombits(x), count) }
-	if len(b) < 3 || b[0] != schemeDecimal || b[1] > maxExponent || b[2] != schemeConstant && b[2] != schemeRuns {
+	start := from
+	if len(b) < 2 || b[0] != schemeDecimal || b[1] > maxExponent {
 		c.check = resize(c.check, n)
 		if err := c.decodeFloats(c.check, b); err != nil {
-			return f, err
+			return dst, err
 		}
-		for _, x := range c.check[from:to] {
-			add(x, 1)
+		for _, end := range ends {
+			var f FloatFold
+			f.addAll(c.check[start:end])
+			dst, start = append(dst, f), end
 		}
-		return f, nil
+		return dst, nil
 	}
 	v, lengths, err := c.foldable(b[2:], n, from, to)
 	if err != nil {
-		return f, err
+		return dst, err
 	}
 	power := powers[b[1]]
-	eachRun(v, lengths, from, to, func(x uint64, count int) { add(scaled(x, power), count) })
-	return f, nil
+	var r runs
+	for _, end := range ends {
+		var f FloatFold
+		if lengths == nil {
+			f.addDecimals(v[start-from:end-from], power)
+		} else {
+			r.each(v, lengths, start, end, func(x uint64, count int) { f.add(float64(int64(x))/power, count) })
+		}
+		dst, start = append(dst, f), end
+	}
+	return dst, nil
 }
 
 // foldable returns the values from ≤ i < to of an integer column; or, with their lengths, all the runs of one that is constant or runs.
@@ -128,11 +220,20 @@ func (c *coder) foldable(b []byte, n, from, to int) (v, lengths []uint64, err er
 		}
 		return l.outer, l.inner, nil
 	}
-	c.check = resize(c.check, n)
-	if err := c.decode(c.check, b, rankUnit); err != nil {
-		return nil, nil, err
+	v, err = c.decodeSpan(b, n, from, to)
+	return v, nil, err
+}
+
+// checkRanges refuses ranges that are not within n values or do not rise, and returns where the last one ends.
+func checkRanges(b []byte, n, from int, ends []int) (to int, err error) {
+	to = from
+	for _, end := range ends {
+		if end <= to {
+			return 0, corrupt("a range that ends at value %d behind %d", end, to)
+		}
+		to = end
 	}
-	return c.check[from:to], nil, nil
+	return to, checkRange(b, n, from, to)
 }
 
 // checkRange refuses ranges that are not within n values.
@@ -146,15 +247,22 @@ func checkRange(b []byte, n, from, to int) error {
 	return nil
 }
 
-// eachRun calls fn for each run that reaches into from ≤ i < to, with how many of its values do. The lengths are one less.
-func eachRun(v, lengths []uint64, from, to int, fn func(x uint64, count int)) {
-	at := 0
-	for k, x := range v {
-		end := at + int(lengths[k]) + 1
-		if count := min(end, to) - max(at, from); count > 0 {
-			fn(x, count)
+// runs are a place in a column of runs.
+type runs struct{ k, at int }
+
+// each calls fn for each run that reaches into from ≤ i < to, with how many of its values do. The lengths are one less. Ranges rise from call to call.
+func (r *runs) each(v, lengths []uint64, from, to int, fn func(x uint64, count int)) {
+	for r.k < len(v) {
+		end := r.at + int(lengths[r.k]) + 1
+		if count := min(end, to) - max(r.at, from); count > 0 {
+			fn(v[r.k], count)
 		}
-		if at = end; at >= to {
+		if end > to {
+			return
+		}
+		r.at = end
+		r.k++
+		if end == to {
 			return
 		}
 	}
