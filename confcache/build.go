@@ -27,11 +27,11 @@ type builder struct {
 	faults   []Fault
 }
 
-func newBuilder(old *Snapshot, revision uint64, global []model.Macro) *builder {
-	next := &Snapshot{revision: revision, hosts: maps.Clone(old.hosts), byName: maps.Clone(old.byName), global: global}
+func newBuilder(old *Snapshot, revision uint64, global Globals) *builder {
+	next := &Snapshot{revision: revision, hosts: maps.Clone(old.hosts), byName: maps.Clone(old.byName), global: global.Macros, regexps: compileRegexps(global.Regexps)}
 	return &builder{
 		old: old, next: next, items: old.items.builder(), triggers: old.triggers.builder(),
-		changes: &Changes{Snapshot: next}, global: newLevel(global),
+		changes: &Changes{Snapshot: next}, global: newLevel(global.Macros),
 	}
 }
 
@@ -377,6 +377,7 @@ func (h *hostBuilder) trigger(t model.Trigger) model.Trigger {
 	var errs [2]error
 	t.Expression, errs[0] = h.macros.expandExpression(t.Expression)
 	t.Recovery, errs[1] = h.macros.expandExpression(t.Recovery)
+	t.Expression, t.Recovery = h.next.regexps.inExpression(t.Expression), h.next.regexps.inExpression(t.Recovery)
 	if err := errors.Join(errs[:]...); err != nil {
 		h.fault(t.Name, err)
 	}

@@ -28,6 +28,8 @@ type Source interface {
 	Changes(ctx context.Context, since uint64) (revision uint64, changed, deleted []model.HostID, err error)
 	// GlobalMacros returns the macros that hold for all hosts.
 	GlobalMacros(ctx context.Context) ([]model.Macro, error)
+	// Regexps returns the global regular expressions besides the defaults.
+	Regexps(ctx context.Context) ([]model.GlobalRegexp, error)
 	// HostConfigs calls f for each of the hosts that exist.
 	HostConfigs(ctx context.Context, ids []model.HostID, f func(*model.HostConfig) error) error
 }
@@ -128,7 +130,11 @@ func (c *Cache) Refresh(ctx context.Context) (*Changes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("refresh configuration: %w", err)
 	}
-	b := newBuilder(old, revision, global)
+	regexps, err := c.source.Regexps(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("refresh configuration: %w", err)
+	}
+	b := newBuilder(old, revision, Globals{Macros: global, Regexps: regexps})
 	for _, id := range deleted {
 		b.remove(id)
 	}

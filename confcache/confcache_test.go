@@ -21,6 +21,7 @@ type source struct {
 	hosts    map[model.HostID]*model.HostConfig
 	deleted  map[model.HostID]uint64
 	global   []model.Macro
+	own      []model.GlobalRegexp
 }
 
 func newSource() *source {
@@ -47,6 +48,8 @@ func (s *source) Changes(_ context.Context, since uint64) (uint64, []model.HostI
 	}
 	return s.revision, changed, deleted, nil
 }
+
+func (s *source) Regexps(context.Context) ([]model.GlobalRegexp, error) { return s.own, nil }
 
 func (s *source) GlobalMacros(context.Context) ([]model.Macro, error) { return s.global, nil }
 

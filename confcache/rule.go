@@ -29,7 +29,9 @@ func (h *hostBuilder) rule(r model.Rule) model.Rule {
 }
 
 func (h *hostBuilder) filter(key string, f model.Filter) model.Filter {
-	uses := func(c model.Condition) bool { return strings.Contains(c.Value, "{$") }
+	uses := func(c model.Condition) bool {
+		return strings.Contains(c.Value, "{$") || strings.HasPrefix(c.Value, "@")
+	}
 	if !slices.ContainsFunc(f.Conditions, uses) {
 		return f
 	}
@@ -39,6 +41,7 @@ func (h *hostBuilder) filter(key string, f model.Filter) model.Filter {
 		if f.Conditions[i].Value, err = h.macros.expand(f.Conditions[i].Value); err != nil {
 			h.fault(key, fmt.Errorf("filter on %s: %w", f.Conditions[i].Macro, err))
 		}
+		f.Conditions[i].Value = h.next.regexps.of(f.Conditions[i].Value)
 	}
 	return f
 }
@@ -49,6 +52,9 @@ func (h *hostBuilder) override(key string, o model.Override) model.Override {
 	for i := range o.Operations {
 		op := &o.Operations[i]
 		op.Value, _ = h.macros.expand(op.Value) // an unknown macro fits no name
+		if op.Operator == model.NameMatches || op.Operator == model.NameMatchesNot {
+			op.Value = h.next.regexps.of(op.Value)
+		}
 	}
 	return o
 }

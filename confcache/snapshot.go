@@ -24,6 +24,7 @@ type Snapshot struct {
 	items    *table[model.Item]
 	triggers *table[model.Trigger]
 	global   []model.Macro
+	regexps  regexps
 }
 
 // entry is one host. Snapshots share it until the host changes.

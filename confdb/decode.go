@@ -67,6 +67,7 @@ func decodeTree(root *node, report *Report, o *ImportOptions) (*export, error) {
 	}
 	top.field("date")
 	d.globalMacros(x, top)
+	d.regexps(x, top)
 	d.groups(x, top, "groups", true, true)
 	d.groups(x, top, "host_groups", true, false)
 	d.groups(x, top, "template_groups", false, true)

@@ -21,6 +21,8 @@ type export struct {
 	version string
 	// globalMacros come with imports from a database only.
 	globalMacros []packedMacro
+	// regexps come with those, and with files written by hand.
+	regexps []model.GlobalRegexp
 
 	groups    []groupDef
 	templates []*ownerDef

@@ -268,6 +268,9 @@ func (i *importer) run(ctx context.Context, x *export) error {
 	if err := i.globalMacros(ctx, x.globalMacros); err != nil {
 		return err
 	}
+	if err := i.regexps(ctx, x.regexps); err != nil {
+		return err
+	}
 	if err := i.groups(ctx, x); err != nil {
 		return err
 	}

@@ -74,6 +74,7 @@ type Remark struct {
 // The kinds of objects in reports, in their order.
 const (
 	kindGlobalMacro  = "global macros"
+	kindRegexp       = "regular expressions"
 	kindGroup        = "groups"
 	kindTemplate     = "templates"
 	kindHost         = "hosts"
@@ -90,7 +91,7 @@ const (
 )
 
 var kindOrder = [...]string{
-	kindGlobalMacro, kindGroup, kindTemplate, kindHost, kindValueMap, kindItem, kindScenario, kindRule, kindItemProto, kindTrigger, kindTriggerProto,
+	kindGlobalMacro, kindRegexp, kindGroup, kindTemplate, kindHost, kindValueMap, kindItem, kindScenario, kindRule, kindItemProto, kindTrigger, kindTriggerProto,
 	kindGraph, kindGraphProto, kindHostProto,
 }
 

@@ -20,8 +20,6 @@ type condition struct {
 	macro    string
 	operator model.ConditionOperator
 	re       *pcre.Regexp
-	// rules, if not nil, is a global regular expression.
-	global []globalRule
 }
 
 // takes reports whether an element fits the filter.
@@ -46,10 +44,7 @@ func (c *condition) holds(row map[string]string) (bool, error) {
 	}
 	matches := true
 	var err error
-	switch {
-	case c.global != nil:
-		matches, err = matchGlobal(c.global, value)
-	case c.re != nil:
+	if c.re != nil {
 		matches, err = c.re.Match([]byte(value))
 	}
 	if err != nil {
@@ -66,7 +61,8 @@ func compileFilter(f *model.Filter) (*filter, error) {
 		switch {
 		case c.Operator == model.MacroExists || c.Operator == model.MacroNotExists || c.Value == "":
 		case strings.HasPrefix(c.Value, "@"):
-			compiled.global, err = globalRegexp(c.Value[1:])
+			// The configuration cache has put the pattern in the place of every name that is known.
+			err = fmt.Errorf("there is no global regular expression %q; make one of that name, or put its expression in its place", c.Value[1:])
 		default:
 			compiled.re, err = pcre.Compile(c.Value)
 		}
@@ -231,61 +227,4 @@ func (p *parser) single(depth int) (*formula, error) {
 	}
 	p.at += len(word)
 	return &formula{op: 'c', condition: i}, nil
-}
-
-// globalRule is one expression of a global regular expression: all must give their result.
-type globalRule struct {
-	re     *pcre.Regexp
-	result bool
-}
-
-// The global regular expressions that a new Zabbix has.
-var globals = map[string][]struct {
-	pattern string
-	result  bool
-}{
-	"File systems for discovery": {
-		{"^(btrfs|ext2|ext3|ext4|reiser|xfs|ffs|ufs|jfs|jfs2|vxfs|hfs|apfs|refs|ntfs|fat32|zfs)$", true},
-	},
-	"Network interfaces for discovery": {
-		{"^Software Loopback Interface", false},
-		{"^(In)?[Ll]oop[Bb]ack[0-9._]*$", false},
-		{"^NULL[0-9.]*$", false},
-		{"^[Ll]o[0-9.]*$", false},
-		{"^[Ss]ystem$", false},
-		{"^Nu[0-9.]*$", false},
-	},
-	"Storage devices for SNMP discovery": {
-		{"^(Physical memory|Virtual memory|Memory buffers|Cached memory|Swap space)$", false},
-	},
-	"Windows service names for discovery": {
-		{`^(MMCSS|gupdate|SysmonLog|clr_optimization_v.+|sppsvc|gpsvc|Pml Driver HPZ12|Net Driver HPZ12|MapsBroker|IntelAudioService|Intel\(R\) TPM Provisioning Service|dbupdate|DoSvc|CDPUserSvc_.+|WpnUserService_.+|OneSyncSvc_.+|WbioSrvc|BITS|tiledatamodelsvc|GISvc|ShellHWDetection|TrustedInstaller|TabletInputService|CDPSvc|wuauserv|edgeupdate|cbdhsvc_.+)$`, false},
-	},
-	"Windows service startup states for discovery": {{"^(automatic|automatic delayed)$", true}},
-}
-
-func globalRegexp(name string) ([]globalRule, error) {
-	list, ok := globals[name]
-	if !ok {
-		return nil, fmt.Errorf("there is no global regular expression %q; put its expression in its place", name)
-	}
-	rules := make([]globalRule, 0, len(list))
-	for _, g := range list {
-		re, err := pcre.Compile(g.pattern)
-		if err != nil {
-			return nil, err
-		}
-		rules = append(rules, globalRule{re, g.result})
-	}
-	return rules, nil
-}
-
-func matchGlobal(rules []globalRule, value string) (bool, error) {
-	for _, r := range rules {
-		ok, err := r.re.Match([]byte(value))
-		if err != nil || ok != r.result {
-			return false, err
-		}
-	}
-	return true, nil
 }

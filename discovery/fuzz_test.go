@@ -81,9 +81,7 @@ func TestFilter(t *testing.T) {
 	f(model.Filter{Kind: model.FilterAnd, Conditions: []model.Condition{a, x}}, "")
 	f(model.Filter{Kind: model.FilterOr, Conditions: []model.Condition{x, b, a}}, "yes")
 	f(model.Filter{Conditions: []model.Condition{none}}, "")
-	f(model.Filter{Conditions: []model.Condition{{Macro: "{#A}", Value: "@File systems for discovery"}}}, "yes")
-	f(model.Filter{Conditions: []model.Condition{{Macro: "{#B}", Value: "@Network interfaces for discovery"}}}, "")
-	f(model.Filter{Conditions: []model.Condition{{Macro: "{#A}", Value: "@Mine"}}}, `the filter on {#A}: there is no global regular expression "Mine"; put its expression in its place`)
+	f(model.Filter{Conditions: []model.Condition{{Macro: "{#A}", Value: "@Mine"}}}, `the filter on {#A}: there is no global regular expression "Mine"; make one of that name, or put its expression in its place`)
 	f(model.Filter{Kind: model.FilterFormula, Formula: "A and Y", Conditions: []model.Condition{a}}, `the filter's formula "A and Y": expected the id of a condition at character 7`)
 	f(model.Filter{Kind: model.FilterFormula, Formula: "not X and (B or A)", Conditions: []model.Condition{a, x, b}}, "yes")
 }

@@ -14,12 +14,12 @@ import (
 )
 
 // maxPattern bounds a pattern in bytes.
-const maxPattern = 2048
+const maxPattern = 64 << 10
 
 // regexpTime bounds one match of an expression that needs backtracking.
 const regexpTime = 50 * time.Millisecond
 
-const problemGlobalRegexp = "global regular expressions (@name) are not evaluated yet"
+const problemGlobalRegexp = "there is no global regular expression of that name"
 
 // comparison is an operator of count and find.
 type comparison uint8
@@ -60,7 +60,7 @@ type matcher struct {
 func newMatcher(operator, pattern string) (*matcher, string) {
 	c := comparisons[operator]
 	if len(pattern) > maxPattern {
-		return nil, "expected a pattern of at most 2048 bytes"
+		return nil, "expected a pattern of at most 65536 bytes"
 	}
 	m := &matcher{operator: c, text: []byte(pattern)}
 	m.number, m.isNumber = parseNumber(pattern)

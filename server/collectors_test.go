@@ -68,6 +68,8 @@ func (s hostSource) Changes(context.Context, uint64) (uint64, []model.HostID, []
 	return 1, ids, nil, nil
 }
 
+func (s hostSource) Regexps(context.Context) ([]model.GlobalRegexp, error) { return nil, nil }
+
 func (s hostSource) GlobalMacros(context.Context) ([]model.Macro, error) { return nil, nil }
 
 func (s hostSource) HostConfigs(_ context.Context, _ []model.HostID, f func(*model.HostConfig) error) error {

@@ -157,8 +157,12 @@ func (c *configurator) draft(ctx context.Context, text json.RawMessage, host str
 	if err != nil {
 		return nil, err
 	}
+	regexps, err := c.server.db.Regexps(ctx)
+	if err != nil {
+		return nil, err
+	}
 	x := &drafted{config: config}
-	x.Snapshot, x.key = confcache.Draft(config, global)
+	x.Snapshot, x.key = confcache.Draft(config, confcache.Globals{Macros: global, Regexps: regexps})
 	x.host, _ = x.HostByID(config.Host.ID)
 	return x, nil
 }

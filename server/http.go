@@ -56,6 +56,7 @@ func (s *Server) routes() []api.Route {
 	routes = append(routes, s.polling.routes()...)
 	routes = append(routes, s.proxyRoutes()...)
 	routes = append(routes, s.network.routes()...)
+	routes = append(routes, s.regexpRoutes()...)
 	routes = append(routes, s.storageRoutes()...)
 	routes = append(routes, s.standbyRoutes()...)
 	routes = append(routes, s.seriesRoutes()...)

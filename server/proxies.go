@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -238,6 +239,10 @@ func (p *proxies) configuration(id model.ProxyID) *proxyconfig.Configuration {
 	c := &proxyconfig.Configuration{}
 	c.Newcomers, _ = p.keys.HostTLS(0)
 	snapshot := p.cache.Snapshot()
+	regexps := snapshot.Regexps()
+	for _, name := range slices.Sorted(maps.Keys(regexps)) {
+		c.Regexps = append(c.Regexps, regexps[name])
+	}
 	for h := range snapshot.Hosts() {
 		if h.Proxy != id || !h.Enabled {
 			continue

@@ -381,7 +381,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	options := trapper.Options{
 		Access: s.agents.keys, TLS: s.agents.trapperTLS(), Capped: s.histcache.Capped,
 		MaxConnections: connectionLimit(),
-		Sink:           s.preproc, Items: trapperItems{s.definitions}, Presence: s.presence, Marks: s.engine, Log: s.logger, Metrics: s.metrics,
+		Sink:           s.preproc, Items: trapperItems{s.definitions}, Regexp: func(name string) (model.GlobalRegexp, bool) { return s.cache.Snapshot().Regexp(name) }, Presence: s.presence, Marks: s.engine, Log: s.logger, Metrics: s.metrics,
 		Proxies: s.proxies,
 		Declarer: &declarer{
 			definitions: s.definitions, engine: s.engine, classes: s.classes, db: s.db, changed: s.itemsChanged, logger: s.logger,

@@ -115,6 +115,9 @@ func mediaType(r row, parameters, texts []row) object {
 	o.put("script_name", r["exec_path"], "")
 	o.put("script", r["script"], "")
 	o.put("timeout", r["timeout"], "")
+	for _, name := range []string{"process_tags", "show_event_menu", "event_menu_url", "event_menu_name"} {
+		o.put(name, r[name], "")
+	}
 	var list []object
 	if r["type"] == scripts { // before 6.4, one a line
 		for line := range strings.Lines(r["exec_params"]) {

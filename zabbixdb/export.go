@@ -129,7 +129,7 @@ func (e *exporter) head(ctx context.Context) error {
 		return err
 	}
 	e.part.putList("global_macros", e.macros(rows))
-	return nil
+	return e.regexps(ctx)
 }
 
 func (e *exporter) begin() {
@@ -292,7 +292,6 @@ func (s *Source) countLeft(ctx context.Context) error {
 		{"triggers made by discovery", "SELECT count(*) FROM triggers WHERE flags = 4", "their rules make them here again"},
 		{"inherited items that are off on their host", "SELECT count(*) FROM items i JOIN items t ON t.itemid = i.templateid JOIN hosts h ON h.hostid = i.hostid WHERE h.status IN (0,1) AND i.flags IN (0,1) AND i.status <> t.status", "items are as their template says; unlink, or change the template"},
 		{"inherited triggers that are off on their host", "SELECT count(*) FROM triggers i JOIN triggers t ON t.triggerid = i.templateid WHERE i.flags = 0 AND i.status <> t.status AND EXISTS (SELECT 1 FROM functions f JOIN items x ON x.itemid = f.itemid JOIN hosts h ON h.hostid = x.hostid WHERE f.triggerid = i.triggerid AND h.status IN (0,1))", "triggers are as their template says; make the template's trigger depend on a macro"},
-		{"global regular expressions", "SELECT count(*) FROM regexps", "only those that come with Zabbix are known, by the same name; put others in the place where they are used"},
 	} {
 		n, err := s.count(ctx, l.query)
 		if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"hash/maphash"
 	"net"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -60,12 +62,33 @@ func (s *Server) activeChecks(ctx context.Context, c *conn, w *worker, r *zbx.Re
 		check := s.check(item)
 		w.answer = a.Add(w.answer, &check)
 	}
-	w.answer = a.End(w.answer)
+	w.answer = a.End(w.answer, s.regexps(items)...)
 	if withSession {
 		// Remembered before the answer is sent, because the next request may come at once. Should the answer get lost, the agent still names
 		// its older revision and gets the list again.
 		s.sessions.setRevision(host.ID, r.Session, revision, now)
 	}
+}
+
+// namesRegexp finds the global regular expression that the key of a log item names in a parameter.
+var namesRegexp = regexp.MustCompile(`^(?:log|logrt|eventlog)(?:\.count)?\[.*?,\s*"?@([^",\]]+)`)
+
+// regexps returns the global regular expressions that items name, each once.
+func (s *Server) regexps(items []*model.Item) []model.GlobalRegexp {
+	if s.o.Regexp == nil {
+		return nil
+	}
+	var list []model.GlobalRegexp
+	for _, item := range items {
+		m := namesRegexp.FindStringSubmatch(item.Key)
+		if m == nil || slices.ContainsFunc(list, func(g model.GlobalRegexp) bool { return g.Name == m[1] }) {
+			continue
+		}
+		if g, ok := s.o.Regexp(m[1]); ok {
+			list = append(list, g)
+		}
+	}
+	return list
 }
 
 func (s *Server) check(item *model.Item) zbx.Check {

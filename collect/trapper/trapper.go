@@ -65,6 +65,9 @@ type Options struct {
 	// WriteTimeout is how long the answer may take; zero is 10 s.
 	WriteTimeout time.Duration
 
+	// Regexp finds a global regular expression that keys of log items name; nil knows none.
+	Regexp func(name string) (model.GlobalRegexp, bool)
+
 	// Capped, if not nil, says that agents should keep their values for now; senders cannot, and wait.
 	Capped func() bool
 

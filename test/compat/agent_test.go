@@ -2,9 +2,11 @@ package compat
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,5 +129,40 @@ func checkSequence(t *testing.T, values []value) {
 		if v.text != strconv.Itoa(i+1) {
 			t.Fatalf("value %d of the sequence is %s, expected %d; all: %v", i, v.text, i+1, values)
 		}
+	}
+}
+
+// Real agents get the global regular expressions that the keys of their log items name.
+func TestAgents_globalRegexps(t *testing.T) {
+	for _, a := range agents {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			dir := t.TempDir()
+			config := writeConfig(t, a, dir, s)
+			logFile := filepath.Join(dir, "agent.log")
+			showLog(t, logFile)
+			body := `{"expressions":[{"expression":"ERROR,fatal","expression_type":"any_included","exp_delimiter":","},{"expression":"^#","expression_type":"result_false"}]}`
+			r, err := http.NewRequest(http.MethodPut, "http://"+s.http+"/api/regexps/Errors%20of%20app", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/json")
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%v %v", resp, err)
+			}
+			resp.Body.Close()
+			key := "log[" + dir + "/app.log,@Errors of app]"
+			s.importHost(a.name, item("ZABBIX_ACTIVE", key, "LOG", "1s"))
+			for _, line := range []string{"all is well", "an error came", "# a fatal comment", "Fatal: over"} {
+				appendLine(t, filepath.Join(dir, "app.log"), line)
+			}
+			run(t, logFile, a.path, a.args(config)...)
+			s.until("the second line that fits has arrived", func() bool { return len(s.values(a.name, key)) >= 2 })
+			if got := s.values(a.name, key); len(got) != 2 || got[0].text != "an error came" || got[1].text != "Fatal: over" {
+				t.Errorf("values %+v", got)
+			}
+		})
 	}
 }

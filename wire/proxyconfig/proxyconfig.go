@@ -37,6 +37,8 @@ type Configuration struct {
 	Hosts []Host
 	// Newcomers is how agents that register themselves may speak.
 	Newcomers model.HostTLS
+	// Regexps are the global regular expressions.
+	Regexps []model.GlobalRegexp
 }
 
 // table is a table as it travels.
@@ -93,6 +95,19 @@ func Encode(dst []byte, c *Configuration, positions func(model.ItemID) (size, mt
 	config.add(1, 1, 1, int(cmp.Or(accept, model.Unencrypted)))
 	newcomers := newTable("autoreg_tlsid tls_psk_identity tls_psk")
 	newcomers.add(1, c.Newcomers.Identity, hex.EncodeToString(c.Newcomers.Key))
+	regexps, expressions := newTable("regexpid name"), newTable("expressionid regexpid expression expression_type exp_delimiter case_sensitive")
+	for i := range c.Regexps {
+		g := &c.Regexps[i]
+		regexps.add(i+1, g.Name)
+		for n := range g.Expressions {
+			e := &g.Expressions[n]
+			sensitive := 0
+			if e.CaseSensitive {
+				sensitive = 1
+			}
+			expressions.add(i*model.MaxExpressions+n+1, i+1, e.Expression, e.Number(), cmp.Or(e.Delimiter, ","), sensitive)
+		}
+	}
 	tables := []named{
 		{"globalmacro", newTable("globalmacroid macro value")},
 		{"hosts", e.hosts},
@@ -106,8 +121,8 @@ func Encode(dst []byte, c *Configuration, positions func(model.ItemID) (size, mt
 		{"item_parameter", e.params},
 		{"drules", newTable("druleid name iprange delay")},
 		{"dchecks", newTable("dcheckid druleid type key_ ports")},
-		{"regexps", newTable("regexpid name")},
-		{"expressions", newTable("expressionid regexpid expression expression_type exp_delimiter case_sensitive")},
+		{"regexps", regexps},
+		{"expressions", expressions},
 		{"hstgrp", group},
 		{"config", config},
 		{"httptest", newTable("httptestid name delay hostid")},

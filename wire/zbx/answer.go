@@ -1,8 +1,11 @@
 package zbx
 
 import (
+	"cmp"
 	"strconv"
 	"time"
+
+	"tidemark/model"
 )
 
 // Counts is what became of the values of a request.
@@ -193,8 +196,31 @@ func (a *ChecksAnswer) Add(dst []byte, c *Check) []byte {
 	return append(dst, '}')
 }
 
-// End appends the end of the answer.
-func (a *ChecksAnswer) End(dst []byte) []byte { return append(dst, "]}"...) }
+// End appends the end of the answer, with the global regular expressions that the keys name.
+func (a *ChecksAnswer) End(dst []byte, regexps ...model.GlobalRegexp) []byte {
+	dst = append(dst, ']')
+	before := `,"regexp":[`
+	for i := range regexps {
+		for n := range regexps[i].Expressions {
+			e := &regexps[i].Expressions[n]
+			dst = append(append(dst, before...), `{"name":`...)
+			dst = append(AppendString(dst, regexps[i].Name), `,"expression":`...)
+			dst = append(AppendString(dst, e.Expression), `,"expression_type":`...)
+			dst = append(strconv.AppendInt(dst, int64(e.Number()), 10), `,"exp_delimiter":`...)
+			dst = append(AppendString(dst, cmp.Or(e.Delimiter, ",")), `,"case_sensitive":`...)
+			sensitive := byte('0')
+			if e.CaseSensitive {
+				sensitive = '1'
+			}
+			dst = append(dst, sensitive, '}')
+			before = ","
+		}
+	}
+	if before == "," {
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
+}
 
 // Answer is what a server said, as a client reads it.
 type Answer struct {
