@@ -61,8 +61,10 @@ func TestRegexps_defaults(t *testing.T) {
 func TestDraft_regexps(t *testing.T) {
 	own := []model.GlobalRegexp{{Name: "Mine", Expressions: []model.GlobalExpression{{Expression: "first", Type: model.Included}}}}
 	filter := model.Filter{Conditions: []model.Condition{{Macro: "{#A}", Value: "@Mine"}}}
-	config := &model.HostConfig{Host: model.Host{ID: 1, Host: "h"}, Rules: []model.Rule{{Key: "r", Filter: filter}},
-		Triggers: []model.Trigger{{ID: 1, Expression: `find(/h/k,,"regexp","@Mine")`}}}
+	config := &model.HostConfig{
+		Host: model.Host{ID: 1, Host: "h"}, Rules: []model.Rule{{Key: "r", Filter: filter}},
+		Triggers: []model.Trigger{{ID: 1, Expression: `find(/h/k,,"regexp","@Mine")`}},
+	}
 	snapshot, _ := Draft(config, Globals{Regexps: own})
 	trigger, _ := snapshot.TriggerByID(1)
 	if !strings.Contains(trigger.Expression, `"(?i:first)"`) {

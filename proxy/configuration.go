@@ -106,7 +106,7 @@ func (c *configuration) use(body []byte, r *proxyconfig.Received) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.revision++
-	all := !reflect.DeepEqual(r.Global, c.received.Global)
+	all := !reflect.DeepEqual(r.Global, c.received.Global) || !reflect.DeepEqual(r.Regexps, c.received.Regexps)
 	seen := make(map[model.HostID]bool, len(r.Hosts))
 	for i := range r.Hosts {
 		h := &r.Hosts[i]
@@ -159,6 +159,13 @@ func (c *configuration) GlobalMacros(context.Context) ([]model.Macro, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.received.Global, nil
+}
+
+// Regexps implements confcache.Source.
+func (c *configuration) Regexps(context.Context) ([]model.GlobalRegexp, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.received.Regexps, nil
 }
 
 // HostConfigs implements confcache.Source.

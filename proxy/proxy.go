@@ -206,7 +206,7 @@ func (p *Proxy) openCollectors() {
 	}
 	p.trapper = trapper.New(trapper.Options{
 		Access: keys, TLS: secured, Capped: p.histcache.Capped, Sink: p.preproc, Items: trapperItems{p.cache, p.configuration.isRule}, Marks: p.queue,
-		Registrar: p.sender.newcomers, Log: p.logger, Metrics: p.metrics,
+		Registrar: p.sender.newcomers, Regexp: func(name string) (model.GlobalRegexp, bool) { return p.cache.Snapshot().Regexp(name) }, Log: p.logger, Metrics: p.metrics,
 	})
 	if p.o.Traps != nil {
 		p.traps = collectors.NewTraps(collectors.TrapOptions{Socket: p.o.Traps, Sink: p.preproc, Cache: p.cache, Log: p.logger, Metrics: p.metrics})

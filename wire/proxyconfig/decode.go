@@ -17,6 +17,8 @@ type Received struct {
 	// cut; Rules has its id.
 	Hosts  []model.HostConfig
 	Global []model.Macro
+	// Regexps are the global regular expressions.
+	Regexps []model.GlobalRegexp
 	// TLS are the settings of hosts that are not just unencrypted; host 0 stands for agents that register themselves.
 	TLS   []model.HostTLS
 	Rules map[model.ItemID]bool
@@ -50,6 +52,8 @@ type decoder struct {
 	// macros are those of hosts and templates by their id, templates the templates of hosts and templates.
 	macros    map[uint64][]model.Macro
 	templates map[uint64][]uint64
+	// regexps are the places of global regular expressions by their id.
+	regexps map[uint64]int
 }
 
 type host struct {
@@ -81,7 +85,7 @@ func Decode(body []byte) (*Received, error) {
 		return nil, &RefusedError{answer.Info}
 	}
 	d := &decoder{
-		hosts: map[uint64]*host{}, byInterface: map[uint64]*host{}, items: map[uint64]*item{}, macros: map[uint64][]model.Macro{}, templates: map[uint64][]uint64{},
+		hosts: map[uint64]*host{}, byInterface: map[uint64]*host{}, items: map[uint64]*item{}, macros: map[uint64][]model.Macro{}, templates: map[uint64][]uint64{}, regexps: map[uint64]int{},
 		out: Received{Rules: map[model.ItemID]bool{}, Interfaces: map[model.HostID][]uint64{}, Logs: map[model.ItemID]LogPosition{}},
 	}
 	steps := []struct {
@@ -89,6 +93,8 @@ func Decode(body []byte) (*Received, error) {
 		row   func(*reader)
 	}{
 		{"globalmacro", d.globalMacro},
+		{"regexps", d.regexp},
+		{"expressions", d.expression},
 		{"hosts", d.host},
 		{"hosts_templates", func(r *reader) { id := r.id("hostid"); d.templates[id] = append(d.templates[id], r.id("templateid")) }},
 		{"hostmacro", d.hostMacro},
@@ -163,6 +169,24 @@ func (d *decoder) templateMacros(id uint64) []model.Macro {
 
 func (d *decoder) globalMacro(r *reader) {
 	d.out.Global = append(d.out.Global, model.Macro{Name: r.text("macro"), Value: r.text("value")})
+}
+
+func (d *decoder) regexp(r *reader) {
+	d.regexps[r.id("regexpid")] = len(d.out.Regexps)
+	d.out.Regexps = append(d.out.Regexps, model.GlobalRegexp{Name: r.text("name")})
+}
+
+// expression adds an expression to its global regular expression; one of an unknown type is passed over.
+func (d *decoder) expression(r *reader) {
+	n, known := d.regexps[r.id("regexpid")]
+	kind := r.number("expression_type")
+	if !known || kind < 0 || int(kind) >= len(model.ExpressionTypes) {
+		return
+	}
+	g := &d.out.Regexps[n]
+	g.Expressions = append(g.Expressions, model.GlobalExpression{
+		Expression: r.text("expression"), Type: model.ExpressionTypes[kind], Delimiter: r.text("exp_delimiter"), CaseSensitive: r.number("case_sensitive") == 1,
+	})
 }
 
 func (d *decoder) hostMacro(r *reader) {

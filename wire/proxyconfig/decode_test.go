@@ -12,6 +12,12 @@ import (
 // What a server encodes is what a proxy decodes.
 func TestDecode(t *testing.T) {
 	sent := testConfiguration()
+	sent.Regexps = []model.GlobalRegexp{
+		{Name: "Errors", Expressions: []model.GlobalExpression{
+			{Expression: "a,b", Type: model.AnyIncluded, Delimiter: ","}, {Expression: "^x", Type: model.ResultFalse, Delimiter: ",", CaseSensitive: true},
+		}},
+		{Name: "Other", Expressions: []model.GlobalExpression{{Expression: "y", Type: model.Included, Delimiter: ","}}},
+	}
 	body, err := Encode(nil, sent, func(id model.ItemID) (uint64, uint64) { return uint64(id) * 10, 1 })
 	if err != nil {
 		t.Fatal(err)
@@ -19,6 +25,9 @@ func TestDecode(t *testing.T) {
 	got, err := Decode(body)
 	if err != nil || len(got.Hosts) != 1 {
 		t.Fatalf("%+v, %v", got, err)
+	}
+	if !reflect.DeepEqual(got.Regexps, sent.Regexps) {
+		t.Errorf("global regular expressions %+v", got.Regexps)
 	}
 	h := got.Hosts[0]
 	if h.Host.Host != "db1" || h.Host.Name != "Database" || !h.Host.Enabled || len(h.Host.Interfaces) != 2 || h.Host.IPMI != nil {
