@@ -96,18 +96,18 @@ func (s *Server) putRegexp(r *http.Request) (any, error) {
 	if err := s.db.PutRegexp(r.Context(), &g); err != nil {
 		return nil, regexpError(err)
 	}
-	return regexpRow{GlobalRegexp: g}, s.reload(r.Context())
+	return regexpRow{GlobalRegexp: g}, s.refreshed(r.Context())
 }
 
 func (s *Server) deleteRegexp(r *http.Request) (any, error) {
 	if err := s.db.DeleteRegexp(r.Context(), r.PathValue("name")); err != nil {
 		return nil, regexpError(err)
 	}
-	return map[string]any{}, s.reload(r.Context())
+	return map[string]any{}, s.refreshed(r.Context())
 }
 
-// reload brings what was stored into force before the answer says so.
-func (s *Server) reload(ctx context.Context) error {
+// refreshed brings what was stored into force before the answer says so.
+func (s *Server) refreshed(ctx context.Context) error {
 	_, err := s.cache.Refresh(ctx)
 	return err
 }
