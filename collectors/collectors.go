@@ -15,6 +15,7 @@ import (
 	"tidemark/collect/database"
 	"tidemark/collect/httpagent"
 	"tidemark/collect/icmp"
+	"tidemark/collect/ipmi"
 	"tidemark/collect/jmx"
 	"tidemark/collect/poller"
 	"tidemark/collect/script"
@@ -75,7 +76,7 @@ func Open(o Options) (*Set, error) {
 	s := &Set{
 		Kinds: []poller.Kind{
 			devices.Kind(), web.Kind(), scenarios.Kind(), simple.New(simple.Options{Rules: rules, Pinger: pinger}).Kind(), shells.Kind(),
-			database.New(database.Options{Rules: rules}).Kind(), jmx.New(jmx.Options{Gateway: o.JavaGateway}).Kind(),
+			database.New(database.Options{Rules: rules}).Kind(), jmx.New(jmx.Options{Gateway: o.JavaGateway}).Kind(), ipmi.New(ipmi.Options{Metrics: o.Metrics}).Kind(),
 		},
 		closers: []io.Closer{devices, web, pinger, files},
 	}

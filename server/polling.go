@@ -92,6 +92,7 @@ var pollerNames = map[string][]string{
 	"icmp pinger":        {"simple check"},
 	"odbc poller":        {"database"},
 	"java poller":        {"jmx"},
+	"ipmi poller":        {"ipmi"},
 }
 
 // together is a process that does several kinds of checks: as busy as the busiest of them.

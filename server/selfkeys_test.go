@@ -21,18 +21,18 @@ zabbix[tcache,cache,pmisses] zabbix[cluster,discovery,nodes]`
 // healthProcesses are the processes of that template.
 var healthProcesses = []string{
 	"alert manager", "alert syncer", "alerter", "configuration syncer", "escalator", "history poller", "history syncer", "housekeeper", "http poller",
-	"icmp pinger", "java poller", "lld manager", "lld worker", "odbc poller", "poller", "preprocessing manager", "preprocessing worker", "self-monitoring",
+	"icmp pinger", "java poller", "ipmi poller", "lld manager", "lld worker", "odbc poller", "poller", "preprocessing manager", "preprocessing worker", "self-monitoring",
 	"timer", "trapper", "trigger housekeeper", "unreachable poller",
 }
 
 // absentProcesses are those that there is nothing like here, or that are not started; Zabbix too answers then that none is started.
 var absentProcesses = []string{
-	"availability manager", "data sender", "discoverer", "heartbeat sender", "ipmi manager", "ipmi poller", "proxy poller", "report manager", "report writer",
+	"availability manager", "data sender", "discoverer", "heartbeat sender", "ipmi manager", "proxy poller", "report manager", "report writer",
 	"service manager", "snmp trapper", "task manager", "vmware collector",
 }
 
 func TestInternalItems_healthTemplate(t *testing.T) {
-	p := &polling{o: pollingOptions{kinds: []poller.Kind{{Name: "agent"}, {Name: "snmp"}, {Name: "http agent"}, {Name: "simple check"}, {Name: "database"}, {Name: "jmx"}}}}
+	p := &polling{o: pollingOptions{kinds: []poller.Kind{{Name: "agent"}, {Name: "snmp"}, {Name: "http agent"}, {Name: "simple check"}, {Name: "database"}, {Name: "jmx"}, {Name: "ipmi"}}}}
 	p.poller = poller.New(poller.Options{Kinds: append(ownKinds(nil, nil), p.o.kinds...)})
 	seen := make(map[string]bool)
 	for _, process := range p.processes() {
