@@ -72,6 +72,11 @@ soak: build
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) TIDEMARK_MONGO_WAVES=3600 go test -count=1 -timeout 0 -run 'TestChurn' -v ./test/mongo
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) TIDEMARK_KILLS=10000 go test -count=1 -timeout 0 -v ./test/crash
 
+# Five nodes under load are replaced, one after another, by ones with another codec: an hour of history at 2,000 values a second each. Results go into docs/benchmarks.md.
+.PHONY: test-rolling
+test-rolling: build
+	TIDEMARK_BIN=$(CURDIR)/$(BIN) TIDEMARK_ROLLING=$${TIDEMARK_ROLLING:-60} go test -count=1 -timeout 0 -run 'TestRolling$$' -v ./test/standby
+
 # The same random input to Debian's Zabbix 6.0 server and to ours: events, values and trends must be equal. About a minute.
 .PHONY: conformance
 conformance: $(BIN)

@@ -37,7 +37,7 @@ func storeRecompressCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&f.codec, "codec", "none", "codec on top of the dense columns: none, lz4, zstd:1 to zstd:22")
 	flags.StringVar(&f.extent, "extent", "64KiB", "how much is compressed, and read, together: 4KiB to 4MiB")
-	flags.StringVar(&f.olderThan, "older-than", "1d", "leave pairs alone that hold younger values; with 0 a stopped store closes its last pair and writes all anew")
+	flags.StringVar(&f.olderThan, "older-than", "1d", "leave pairs alone that hold younger values; with 0 the pair that grows is closed and all is written anew")
 	flags.StringVar(&f.rate, "rate", "", "bound for reading and writing together, a second, such as 20MiB (default none)")
 	flags.BoolVar(&f.again, "again", false, "take pairs too that were written anew before")
 	flags.BoolVar(&f.now, "now", false, "with --http: do not wait while the machine is busy")
@@ -136,7 +136,7 @@ func (f *recompressFlags) remote(c *cobra.Command, o dbengine.Recompress) (dbeng
 	}
 	body := map[string]any{
 		"codec": f.codec, "extent_bytes": o.ExtentBytes, "older_than_seconds": o.OlderThan.Seconds(), "bytes_per_second": o.BytesPerSecond,
-		"again": o.Again, "now": f.now,
+		"again": o.Again, "now": f.now, "close": o.OlderThan == 0,
 	}
 	if err := f.client.call(c.Context(), http.MethodPost, path, body, nil); err != nil {
 		return state.Progress, err

@@ -29,6 +29,10 @@ func (s *Server) HasAdministrator() bool { return s.access.HasAdministrator() }
 
 // audit writes what a request changed into the audit log.
 func (s *Server) audit(r *http.Request, route api.Route, changes *access.Changes) {
+	if err := s.refusal(); err != nil { // the audit log is in the copy of the primary's database
+		s.logger.Info("done on a server that cannot write its audit log", "action", r.Method+" "+r.URL.Path, "by", r.RemoteAddr, "reason", err)
+		return
+	}
 	e := changes.Entry(r.Method+" "+route.Pattern, r.RemoteAddr)
 	if e.Object == "" {
 		e.Object = r.URL.Path

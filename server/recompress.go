@@ -130,8 +130,8 @@ func (r *recompressor) begin(o dbengine.Recompress, automatic bool, cancel conte
 	return nil
 }
 
-// start begins one in the background.
-func (r *recompressor) start(o dbengine.Recompress) error {
+// start begins one in the background; with all the pair that grows is closed first.
+func (r *recompressor) start(o dbengine.Recompress, all bool) error {
 	ctx, cancel := context.WithCancel(context.Background()) // it outlives the request, and ends with run
 	if err := r.begin(o, false, cancel); err != nil {
 		cancel()
@@ -139,11 +139,29 @@ func (r *recompressor) start(o dbengine.Recompress) error {
 	}
 	r.jobs.Go(func() {
 		defer cancel()
-		if err := r.do(ctx, o); err != nil && ctx.Err() == nil {
+		if err := r.closed(ctx, o, all); err != nil && ctx.Err() == nil {
 			r.logger.Error("re-compression", "error", err)
 		}
 	})
 	return nil
+}
+
+// closed is do after the growing pair was closed, if that is asked for.
+func (r *recompressor) closed(ctx context.Context, o dbengine.Recompress, all bool) error {
+	if !all {
+		return r.do(ctx, o)
+	}
+	err := r.engine.ClosePair(ctx)
+	if err == nil {
+		err = r.engine.WaitSummedUp(ctx)
+	}
+	if err == nil {
+		return r.do(ctx, o)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state.Running, r.state.EndedAt, r.state.Error = false, time.Now().UnixMilli(), err.Error()
+	return err
 }
 
 // stopNow ends what runs; what is done stays.
@@ -234,6 +252,8 @@ type recompressRequest struct {
 	// Again takes pairs too that were written anew before; Now does not wait while the machine is busy.
 	Again bool `json:"again"`
 	Now   bool `json:"now"`
+	// Close closes the pair that grows first, so that it is written anew too.
+	Close bool `json:"close"`
 }
 
 func (r *recompressor) routes() []api.Route {
@@ -279,7 +299,7 @@ func (r *recompressor) post(request *http.Request) (any, error) {
 	if in.Now {
 		o.Busy = nil
 	}
-	if err := r.start(o); err != nil {
+	if err := r.start(o, in.Close); err != nil {
 		return nil, &api.Error{Status: http.StatusConflict, Code: "running", Message: err.Error()}
 	}
 	return r.get(), nil

@@ -286,6 +286,10 @@ func (r *recompressing) sleep(d time.Duration) error {
 
 // WaitSummedUp waits until the tiers have what they need of every closed pair: before that Recompress leaves a pair alone.
 func (db *DB) WaitSummedUp(ctx context.Context) error {
+	// What fails here is tried again by the goroutine whose work it is, and told by it.
+	if err := db.buildTiers(ctx); err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
 	for {
 		missing := false
 		for _, p := range db.pairs.all() {

@@ -135,10 +135,14 @@ func (n *node) get(path string, into any) {
 
 // state is what GET /api/standby says.
 type state struct {
-	Role     string
-	Epoch    uint64
-	Refusal  string
-	Lag      *struct{ Bytes uint64 }
+	Role    string
+	Epoch   uint64
+	Refusal string
+	Lag     *struct {
+		Bytes           uint64
+		Connected       bool
+		ConfigurationAt int64 `json:"configuration_at"`
+	}
 	Standbys []struct {
 		LagBytes uint64 `json:"lag_bytes"`
 		Seeding  bool
@@ -152,16 +156,21 @@ func (n *node) state() state {
 	return s
 }
 
-// caughtUp waits until a standby of the node has everything.
+// caughtUp waits until the node, a standby, has everything that its primary had a moment ago.
 func (n *node) caughtUp() {
 	n.t.Helper()
-	until(n.t, "a standby has everything", func() bool {
-		for _, s := range n.state().Standbys {
-			if s.LagBytes == 0 && !s.Seeding {
-				return true
-			}
-		}
-		return false
+	until(n.t, "the standby has everything", func() bool {
+		s := n.state()
+		return s.Lag != nil && s.Lag.Connected && s.Lag.Bytes == 0 && s.Lag.ConfigurationAt > 0
+	})
+}
+
+// follows waits until the node, a standby, has everything that its primary has now.
+func (n *node) follows(primary *node) {
+	n.t.Helper()
+	until(n.t, "the standby has all that the primary has", func() bool {
+		s := primary.state()
+		return len(s.Standbys) == 1 && s.Standbys[0].LagBytes == 0 && !s.Standbys[0].Seeding && n.state().Lag.Bytes == 0
 	})
 }
 
@@ -208,6 +217,7 @@ type relay struct {
 	mu     sync.Mutex
 	target string
 	open   map[net.Conn]bool
+	users  map[string]int // connections to each target
 }
 
 func newRelay(t testing.TB, target string) *relay {
@@ -216,7 +226,7 @@ func newRelay(t testing.TB, target string) *relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{Listener: l, target: target, open: map[net.Conn]bool{}}
+	r := &relay{Listener: l, target: target, open: map[net.Conn]bool{}, users: map[string]int{}}
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -234,7 +244,13 @@ func (r *relay) pass(in net.Conn) {
 	defer in.Close()
 	r.mu.Lock()
 	target := r.target
+	r.users[target]++
 	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		r.users[target]--
+		r.mu.Unlock()
+	}()
 	out, err := net.DialTimeout("tcp", target, 5*time.Second)
 	if err != nil {
 		return
@@ -259,6 +275,20 @@ func (r *relay) move(target string) {
 	for c := range r.open {
 		_ = c.Close()
 	}
+}
+
+// moveGently sends new connections elsewhere and waits until those that are open have ended.
+func (r *relay) moveGently(t testing.TB, target string) {
+	t.Helper()
+	r.mu.Lock()
+	old := r.target
+	r.target = target
+	r.mu.Unlock()
+	until(t, "nobody uses the old address", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.users[old] == 0
+	})
 }
 
 // feed is a load that runs.

@@ -55,15 +55,13 @@ func TestHandOver(t *testing.T) {
 	asking := startAsking(t, queries.Addr().String())
 	until(t, "values come", func() bool { _, n := a.digest(); return n > 1000 })
 	b.start("--standby-of", a.http)
-	a.caughtUp()
+	b.caughtUp()
 	p := b.promote()
 	if !p.HandedOver || p.Epoch != 2 {
 		t.Errorf("%+v", p)
 	}
 	agents.move(b.trapper)
-	queries.mu.Lock()
-	queries.target = b.http
-	queries.mu.Unlock()
+	queries.moveGently(t, b.http)
 	_, before := b.digest()
 	until(t, "values come to the new primary", func() bool { _, n := b.digest(); return n > before+1000 })
 	if s := a.state(); s.Role != "fenced" {
@@ -82,11 +80,9 @@ func TestHandOver(t *testing.T) {
 	}
 	a.kill()
 	a.start("--standby-of", b.http)
-	b.caughtUp()
+	a.follows(b)
 	equal(t, a, b)
-	if a.problems() != b.problems() {
-		t.Errorf("problems of the standby:\n%s\nof the primary:\n%s", a.problems(), b.problems())
-	}
+	until(t, "the configuration is there too", func() bool { return a.problems() == b.problems() })
 	t.Logf("%d values, %d requests repeated, promoted in %.0f ms", r.Sent, r.Retries, p.Milliseconds)
 }
 
@@ -169,7 +165,7 @@ func TestKilled(t *testing.T) {
 	until(t, "a problem is open", func() bool { return a.problems() != "" })
 	r := (<-f.done).report
 	f.o.Start = r.Start
-	a.caughtUp()
+	b.follows(a)
 	var list struct {
 		Problems []struct {
 			ID string `json:"event_id"`
@@ -236,7 +232,7 @@ func TestSynchronous(t *testing.T) {
 	until(t, "values are taken again", func() bool { _, n := b.digest(); return n > before+1000 })
 	r := f.finish(t)
 	f.verify(t, b, &r)
-	b.caughtUp()
+	a.follows(b)
 	equal(t, a, b)
 	t.Logf("%d values, %d requests repeated", r.Sent, r.Retries)
 }
