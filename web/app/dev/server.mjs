@@ -271,6 +271,9 @@ function api(path, query) {
   if (path.startsWith('/api/mongo/')) return mongo(path, query);
   if (path === '/api/v1/query_range') return prom(query, true);
   if (path === '/api/v1/query') return prom(query, false);
+  if (path === '/api/v1/labels') return { status: 'success', data: ['__name__', 'host', 'key', 'mode'] };
+  if (path === '/api/v1/label/host/values') return { status: 'success', data: data.hosts.map((h) => h.host) };
+  if (path.startsWith('/api/v1/label/') && !path.includes('__name__')) return { status: 'success', data: [EVIL] };
   if (path === '/api/v1/label/__name__/values') return { status: 'success', data: [...new Set(data.items.map((i) => i.key.replace(/\[.*/, '').replace(/[^a-zA-Z0-9_:]/g, '_')))].sort() };
   return null;
 }

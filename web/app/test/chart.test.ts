@@ -100,6 +100,21 @@ test('ranges: from zero, up to what is always shown', () => {
   expect(rangeOf(0, 0, undefined, false)).toEqual([0, 1]);
 });
 
+test('ticks are numbers that are read easily', () => {
+  const ticks = (high: number, count: number): string => ticksBetween(0, high, count, false).join(' ');
+  expect(ticks(3, 4)).toBe('0 1 2 3');
+  expect(ticks(1.5, 4)).toBe('0 0.5 1 1.5');
+  expect(ticks(1, 4)).toBe('0 0.2 0.4 0.6 0.8 1');
+  expect(ticks(10, 4)).toBe('0 2 4 6 8 10');
+  expect(ticks(6, 4)).toBe('0 2 4 6');
+  expect(ticks(0.3, 4)).toBe('0 0.1 0.2 0.3');
+  expect(ticks(0.3, 2)).toBe('0 0.1 0.2 0.3');
+  expect(ticks(4000, 4)).toBe('0 1000 2000 3000 4000');
+  for (const lead of [1, 1.5, 2, 3, 4, 5, 6, 8, 10]) for (const power of [1e-6, 1, 1e9]) for (const count of [2, 4, 6]) {
+    for (const tick of ticksBetween(0, lead * power, count, false)) expect(Number((tick / power).toPrecision(3))).toBeCloseTo(tick / power, 9);
+  }
+});
+
 test('ticks reach the outer end', () => {
   expect(ticksBetween(0, 80, 4, false)).toEqual([0, 20, 40, 60, 80]);
   expect(ticksBetween(0, 100, 2, false)).toEqual([0, 50, 100]);

@@ -14,7 +14,18 @@ export function niceTop(value: number, binary: boolean): number {
   return binary && size > 800 ? unit * 1024 : top;
 }
 
-const STEPS = [1, 1.5, 2, 2.5, 3, 4, 5, 7.5];
+// Steps that are read easily, the best first; a worse one only where it gives much better a number of marks.
+const STEPS: [step: number, cost: number][] = [
+  [1, 0],
+  [2, 0],
+  [5, 0],
+  [2.5, 0.6],
+  [4, 0.45],
+  [3, 0.45],
+  [1.5, 1.2],
+  [7.5, 1.6],
+];
+const NOT_ROUND = 9;
 
 /**
  * ticksBetween gives about count round marks from low to high, one of them at the outer end of the longer side, so
@@ -25,16 +36,21 @@ export function ticksBetween(low: number, high: number, count: number, binary: b
   if (!(high > low) || reach === 0) return [low];
   const unit = binary ? 1024 ** Math.max(0, Math.floor(Math.log2(reach) / 10)) : 1;
   const wanted = Math.max(1, Math.round((count * reach) / (high - low)));
-  const parts = [wanted, wanted + 1, wanted - 1, wanted + 2, 2, 1].find((n) => n > 0 && isRound(reach / n / unit)) ?? wanted;
-  const step = reach / parts;
+  let parts = wanted;
+  let least = Infinity;
+  for (let n = 1; n <= wanted + 2; n++) {
+    const cost = costOf(reach / n / unit) + Math.abs(n - wanted) * (n > wanted ? 0.5 : 0.4);
+    if (cost < least) [parts, least] = [n, cost];
+  }
   const ticks: number[] = [];
-  for (let n = Math.ceil(low / step - 1e-9); n * step <= high + step * 1e-9 && ticks.length < 20; n++) ticks.push(n * step + 0); // + 0 turns −0 into 0.
+  // Twelve digits are enough for a label, and without them 3 × 0.1 is 0.30000000000000004.
+  for (let n = Math.ceil((low * parts) / reach - 1e-9); (n * reach) / parts <= high + 1e-9 * reach && ticks.length < 20; n++) ticks.push(Number(((n * reach) / parts).toPrecision(12)) + 0); // + 0 turns −0 into 0.
   return ticks;
 }
 
-function isRound(value: number): boolean {
-  const lead = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
-  return STEPS.some((step) => Math.abs(lead - step) < 1e-6);
+function costOf(step: number): number {
+  const lead = step / 10 ** Math.floor(Math.log10(step) + 1e-9);
+  return STEPS.find(([one]) => Math.abs(lead - one) < 1e-6)?.[1] ?? NOT_ROUND;
 }
 
 /**

@@ -1,8 +1,11 @@
 // Explore: a PromQL expression, its chart over the range, its values now.
 
-import { useEffect, useState } from 'preact/hooks';
-import { getMetricNames, type PromAnswer, type PromSeries, queryRange } from '../api/client.ts';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { type PromAnswer, type PromSeries, queryRange } from '../api/client.ts';
 import { lastOf, nameOf, PromChart, seriesOf, shortNames } from '../chart/answer.tsx';
+import { explained } from '../explore/explain.ts';
+import { csvOf, jsonOf, save } from '../explore/export.ts';
+import { QueryInput } from '../explore/input.tsx';
 import { digits, plural } from '../format/number.ts';
 import { parseNumber } from '../item/reading.ts';
 import { useLoad } from '../part/load.ts';
@@ -23,12 +26,12 @@ export function ExploreView() {
   const { params } = useCell(route);
   const query = params.get('q') ?? '';
   const [text, setText] = useState(query);
-  const names = useLoad((signal) => getMetricNames(signal), []);
   useEffect(() => setText(query), [query]);
   useEffect(() => live.want({}), []);
+  const ask = (): void => setParams({ q: text.trim() }, false);
   const run = (event: Event): void => {
     event.preventDefault();
-    setParams({ q: text.trim() }, false);
+    ask();
   };
   return (
     <div class="page">
@@ -37,12 +40,7 @@ export function ExploreView() {
         <label class="unseen" for="promql">
           PromQL expression
         </label>
-        <input id="promql" list="metric-names" value={text} placeholder="PromQL, for example rate(net_if_in[1m])" autocomplete="off" spellcheck={false} onInput={(event) => setText(event.currentTarget.value)} />
-        <datalist id="metric-names">
-          {(names.data?.data ?? []).slice(0, 2_000).map((name) => (
-            <option key={name} value={name} />
-          ))}
-        </datalist>
+        <QueryInput value={text} set={setText} run={ask} />
         <button type="submit">Run</button>
       </form>
       {query === '' ? (
@@ -59,9 +57,32 @@ export function ExploreView() {
           </ul>
         </Empty>
       ) : (
-        <Answer query={query} />
+        <>
+          <Explanation query={query} />
+          <Answer query={query} />
+        </>
       )}
     </div>
+  );
+}
+
+function Explanation({ query }: { query: string }) {
+  const lines = useMemo(() => explained(query), [query]);
+  if (lines.length === 0) return null;
+  return (
+    <details class="explanation">
+      <summary>What this means</summary>
+      <dl>
+        {lines.map((line, n) => (
+          <div key={n}>
+            <dt>
+              <code>{line.code}</code>
+            </dt>
+            <dd>{line.text}</dd>
+          </div>
+        ))}
+      </dl>
+    </details>
   );
 }
 
@@ -101,8 +122,42 @@ function Answer({ query }: { query: string }) {
         {plural(series.length, 'series', 'series')}
         {series.length > MAX_LINES && `, the first ${MAX_LINES} are drawn`}, step {loaded.data.step / 1000} s, {digits(loaded.data.took, 3)} ms
       </p>
+      <div class="filters">
+        <button type="button" class="small" onClick={() => save('tidemark.csv', 'text/csv', csvOf(series))}>
+          CSV
+        </button>
+        <button type="button" class="small" onClick={() => save('tidemark.json', 'application/json', jsonOf(query, series))}>
+          JSON
+        </button>
+        <CopyLink />
+        <span class="muted">of all {plural(series.length, 'series', 'series')} in this range</span>
+      </div>
       <Table caption="Series" columns={COLUMNS} rows={series} rowKey={nameOf} sort="-value" />
     </>
+  );
+}
+
+// The link holds the range as two instants, so that somebody else sees what is seen here.
+function CopyLink() {
+  const [copied, setCopied] = useState(false);
+  const copy = async (): Promise<void> => {
+    const { from, to } = windowNow();
+    const address = new URL(location.href);
+    address.searchParams.delete('last');
+    address.searchParams.set('from', new Date(from).toISOString());
+    address.searchParams.set('to', new Date(to).toISOString());
+    try {
+      await navigator.clipboard.writeText(address.href);
+      setCopied(true);
+      setTimeout(() => setCopied(false), 1_500);
+    } catch {
+      // The address line has it too, but for a range that follows the clock.
+    }
+  };
+  return (
+    <button type="button" class="small" onClick={() => void copy()}>
+      <span aria-live="polite">{copied ? 'Link copied' : 'Copy a link'}</span>
+    </button>
   );
 }
 
