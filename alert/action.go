@@ -42,14 +42,15 @@ type Action struct {
 // Flapping says when a trigger changes too often to tell each change.
 type Flapping struct {
 	Off bool `yaml:"off,omitempty" json:"off,omitempty"`
-	// Changes within Within make a trigger flap; zero is 4 changes in 10 minutes. It flaps until that long nothing changed.
+	// Changes within Within make a trigger flap; zero is 10 changes in 10 minutes. It flaps until that long nothing changed.
 	Changes int      `yaml:"changes,omitempty" json:"changes,omitempty"`
 	Within  Duration `yaml:"within,omitempty" json:"within,omitempty"`
 }
 
 // The default of Flapping.
 const (
-	flapChanges = 4
+	// flapChanges lets somebody who tries a trigger out, or a real problem that comes back a few times, be told each time.
+	flapChanges = 10
 	flapWithin  = 10 * time.Minute
 	maxChanges  = 100
 	maxWithin   = 24 * time.Hour

@@ -202,7 +202,7 @@ func TestFlapping(t *testing.T) {
 	const grouped = `
 media: [{name: chat, webhook: {url: "https://chat.example/"}}]
 receivers: [{name: first, media: [{media: chat, to: room}]}]
-actions: [{name: a, operations: [{receivers: [first]}]}]
+actions: [{name: a, flapping: {changes: 4}, operations: [{receivers: [first]}]}]
 `
 	for _, tt := range []struct {
 		name, config     string
@@ -210,7 +210,7 @@ actions: [{name: a, operations: [{receivers: [first]}]}]
 	}{
 		{"chat", grouped, 2, 3},
 		// Tickets are opened and closed in pairs: two before the fourth change, which shows the flapping.
-		{"ticket", single + "\nactions: [{name: a, operations: [{receivers: [first]}]}]", 3, 4},
+		{"ticket", single + "\nactions: [{name: a, flapping: {changes: 4}, operations: [{receivers: [first]}]}]", 3, 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -242,11 +242,36 @@ actions: [{name: a, operations: [{receivers: [first]}]}]
 	}
 }
 
+// Somebody who plays the first steps of the README a few times is told each time; the tenth change in ten minutes is one too many.
+func TestFlapping_defaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.host(1, "Example")
+		p := w.start(t, single+"\nactions: [{name: a, operations: [{receivers: [first]}]}]")
+		defer p.stop()
+		from := time.Now()
+		for range 5 {
+			id := w.problem(7, model.High, "Too warm")
+			p.tell(id)
+			after(10 * time.Second)
+			p.tell(w.recovery(id))
+			after(10 * time.Second)
+		}
+		if got := w.lines(from); len(got) != 9 {
+			t.Errorf("%d messages of ten changes, want nine:\n%s", len(got), strings.Join(got, "\n"))
+		}
+		after(10 * time.Minute)
+		if got := w.lines(from); len(got) != 10 || !strings.Contains(got[9], "R9 Too warm") {
+			t.Errorf("when it is calm:\n%s", strings.Join(got, "\n"))
+		}
+	})
+}
+
 func TestFlapping_overARestartAndStillAProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.host(1, "Db1")
-		p := w.start(t, single+"\nactions: [{name: a, step_duration: 1h, operations: [{receivers: [first], to: -1}]}]")
+		p := w.start(t, single+"\nactions: [{name: a, step_duration: 1h, flapping: {changes: 4}, operations: [{receivers: [first], to: -1}]}]")
 		var id model.EventID
 		for range 10 {
 			id = w.problem(7, model.High, "flap")

@@ -46,6 +46,11 @@ const (
 	MaxObjects = 50_000
 	// maxWaitingBytes bounds the values that wait.
 	maxWaitingBytes = 256 << 20
+	// guardedRows is from how many elements on a rule is guarded against losing most of them at once: a value with less than one in lossShare of those
+	// that there were is taken when it comes lossValues times in a row.
+	guardedRows = 10
+	lossShare   = 4
+	lossValues  = 3
 	// workers is how many rules are worked on at once; rules of one host take turns.
 	workers = 2
 	// expireEvery is how often lost objects are looked at.
@@ -83,8 +88,8 @@ type Engine struct {
 	done    map[model.ItemID]result
 	closed  bool
 
-	values, unchanged, failed, created, updated, lost, refused, deleted, disabled, dropped *metrics.Counter
-	seconds                                                                                *metrics.FloatCounter
+	values, unchanged, failed, created, updated, lost, refused, deleted, disabled, dropped, heldBack *metrics.Counter
+	seconds                                                                                          *metrics.FloatCounter
 }
 
 // payload is a value that waits.
@@ -103,6 +108,8 @@ type result struct {
 	reason   string
 	// applied is set when the value was; then an equal one needs nothing.
 	applied bool
+	// rows is how many elements the last applied value had, held how many values in a row were held back because most of them were missing.
+	rows, held int
 }
 
 // New returns an engine; Run works.
@@ -129,6 +136,7 @@ func New(o Options) *Engine {
 	e.values, e.unchanged, e.failed, e.dropped = count("values"), count("unchanged_values"), count("failed_values"), count("overtaken_values")
 	e.created, e.updated, e.lost = count("created_objects"), count("updated_objects"), count("lost_objects")
 	e.refused, e.deleted, e.disabled = count("refused_objects"), count("deleted_objects"), count("disabled_objects")
+	e.heldBack = count("held_back_values")
 	e.seconds = set.NewFloatCounter("tidemark_discovery_busy_seconds_total")
 	set.NewGauge("tidemark_discovery_waiting_values", func() float64 {
 		e.mu.Lock()
@@ -272,20 +280,25 @@ func (e *Engine) Process(ctx context.Context, id model.ItemID, text []byte, reas
 		return result{}
 	}
 	known := rules.HostRevision(rule.HostID)
+	e.mu.Lock()
+	before := e.done[id]
+	e.mu.Unlock()
+	next := result{rows: before.rows, held: before.held}
 	if reason == "" {
-		out, err := e.apply(ctx, rule, text, at)
+		out, err := e.apply(ctx, rule, text, at, &next)
 		if err == nil {
 			if out.RevisionBefore == known {
 				known = out.HostRevision
 			}
-			return result{revision: known, applied: true}
+			next.revision, next.applied, next.held = known, true, 0
+			return next
 		}
 		var refused *RefusedError
 		if !errors.As(err, &refused) {
 			if ctx.Err() == nil {
 				e.logger.Error("a discovery could not be kept; it is tried again with the rule's next value", "rule", rule.Key, "error", err)
 			}
-			return result{}
+			return result{rows: before.rows}
 		}
 		reason = err.Error()
 	}
@@ -294,9 +307,10 @@ func (e *Engine) Process(ctx context.Context, id model.ItemID, text []byte, reas
 		if ctx.Err() == nil {
 			e.logger.Error("the error of a discovery rule could not be kept", "rule", rule.Key, "error", err)
 		}
-		return result{}
+		return next
 	}
-	return result{reason: reason}
+	next.reason = reason
+	return next
 }
 
 // RefusedError says why a value of a rule cannot be used.
@@ -307,7 +321,22 @@ func (e *RefusedError) Error() string { return e.Reason }
 
 func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 
-func (e *Engine) apply(ctx context.Context, rule *model.Rule, text []byte, at time.Time) (*model.Discovered, error) {
+// guard holds a value back that has lost most of the elements of the one before: a device that restarts, or a list that was cut off, would
+// otherwise take everything down. When it stays so it is true.
+func (e *Engine) guard(rows int, next *result) error {
+	if next.rows < guardedRows || rows*lossShare >= next.rows {
+		next.rows, next.held = rows, 0
+		return nil
+	}
+	if next.held++; next.held >= lossValues {
+		next.rows, next.held = rows, 0
+		return nil
+	}
+	e.heldBack.Inc()
+	return refuse("the value has %d elements, the one before had %d; nothing is changed until %d values in a row have lost most of them (this is number %d)", rows, next.rows, lossValues, next.held)
+}
+
+func (e *Engine) apply(ctx context.Context, rule *model.Rule, text []byte, at time.Time, next *result) (*model.Discovered, error) {
 	x := &model.Discovery{Rule: rule, At: at}
 	p, err := compile(rule)
 	if err != nil {
@@ -315,6 +344,9 @@ func (e *Engine) apply(ctx context.Context, rule *model.Rule, text []byte, at ti
 	}
 	rows, err := readRows(text, p.paths)
 	if err != nil {
+		return nil, err
+	}
+	if err := e.guard(len(rows), next); err != nil {
 		return nil, err
 	}
 	more := 0

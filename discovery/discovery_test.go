@@ -152,7 +152,9 @@ func (b *bench) rule(host, key string) *model.Rule {
 // give has the engine work on a value of a rule.
 func (b *bench) give(host, key, text string) result {
 	b.t.Helper()
-	r := b.engine.Process(context.Background(), b.rule(host, key).ItemID, []byte(text), "", b.now)
+	id := b.rule(host, key).ItemID
+	r := b.engine.Process(context.Background(), id, []byte(text), "", b.now)
+	b.engine.done[id] = r
 	b.refresh()
 	return r
 }
@@ -286,6 +288,40 @@ func TestDiscover_brokenChangesNothing(t *testing.T) {
 	rules, err := b.db.DiscoveryRules(context.Background(), 0)
 	if err != nil || len(rules) != 1 || rules[0].Error == "" || !strings.Contains(last, rules[0].Error) {
 		t.Errorf("rules %+v %v, want one with the error %q", rules, err, last)
+	}
+}
+
+// A value that has lost most of its elements is held back twice, and taken when it comes a third time.
+func TestDiscover_lossOfMost(t *testing.T) {
+	b := newBench(t, template)
+	list := func(n int) string {
+		var rows []string
+		for i := range n {
+			rows = append(rows, fmt.Sprintf(`{"{#IF}":"eth%d"}`, i))
+		}
+		return "[" + strings.Join(rows, ",") + "]"
+	}
+	b.give("h", "ifs", list(20))
+	before := b.shows("h")
+	for i := range 2 {
+		if r := b.give("h", "ifs", list(i)); !strings.Contains(r.reason, fmt.Sprintf("the value has %d elements, the one before had 20", i)) {
+			t.Errorf("value %d that lost most: %+v", i+1, r)
+		}
+	}
+	if got := b.shows("h"); !slices.Equal(got, before) {
+		t.Errorf("a value that was held back changed %v into %v", before, got)
+	}
+	if r := b.give("h", "ifs", list(20)); r.reason != "" || r.held != 0 {
+		t.Errorf("when all are back: %+v", r)
+	}
+	for i := range 3 {
+		r := b.give("h", "ifs", list(4))
+		if (r.reason == "") != (i == 2) {
+			t.Errorf("value %d in a row: %+v", i+1, r)
+		}
+	}
+	if r := b.give("h", "ifs", list(1)); r.reason != "" {
+		t.Errorf("few elements are not guarded: %+v", r)
 	}
 }
 
