@@ -187,7 +187,8 @@ const eventPage = "/tr_events.php"
 // script is an error and not a page.
 func isView(address string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(address, "/"), "/")
-	return views[first] && path.Ext(address) == ""
+	// Names of hosts and templates may have dots.
+	return views[first] && (first == "configuration" || path.Ext(address) == "")
 }
 
 // wantsPage tells whether somebody typed an address into a browser. A missing file, and anything under /api, stays an error.

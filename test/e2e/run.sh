@@ -34,6 +34,7 @@ env -u TIDEMARK_URL node --test page.test.mjs
 env -u TIDEMARK_URL node --test manage.test.mjs
 env -u TIDEMARK_URL node --test dashboards.test.mjs
 TIDEMARK_BIN="$bin" node --test people.test.mjs
+TIDEMARK_BIN="$bin" node --test config.test.mjs
 
 "$bin" up --data "$data/data" --http "127.0.0.1:$http" --trapper "127.0.0.1:$trapper" >"$data/log" 2>&1 &
 server=$!

@@ -8,6 +8,7 @@ import './style/requests.css';
 import './style/storage.css';
 import './style/alerting.css';
 import './style/dashboards.css';
+import './style/config.css';
 import { render } from 'preact';
 import { askMe } from './api/people.ts';
 import { watchKeys } from './state/keys.ts';

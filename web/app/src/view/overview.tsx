@@ -14,6 +14,7 @@ import { useCell } from '../state/cell.ts';
 import { contact, live, missed, overview, problemsChanged, serverNow } from '../state/live.ts';
 import { dateTime } from '../time/clock.ts';
 import { RequestCard } from '../requests/card.tsx';
+import { Guide } from './guide.tsx';
 import { HostRows, MAX_ROWS } from './hostrows.tsx';
 import { NoHosts, squareClass } from './hosts.tsx';
 import { lasted } from './problems.tsx';
@@ -63,6 +64,7 @@ export function OverviewView() {
         {hosts.data !== null && hosts.data.hosts.length === 0 && <NoHosts />}
         {few ? <HostRows hosts={hosts.data!.hosts} /> : <Squares hosts={hosts.data?.hosts ?? []} />}
       </section>
+      <Guide hosts={state.hosts.total} />
       <RequestCard />
       <Numbers state={state} />
     </div>

@@ -21,6 +21,7 @@ export const PAGES: Page[] = [
   { path: '/alerting', title: 'Alerting', icon: 'alerting', about: 'Who is told, and what was sent', second: true },
   { path: '/server', title: 'Server', icon: 'server', about: 'How this server is doing' },
   { path: '/storage', title: 'Storage', icon: 'storage', about: 'What is kept, and how long it lasts' },
+  { path: '/configuration', title: 'Configuration', icon: 'configuration', about: 'Hosts, templates, items, triggers' },
   { path: '/users', title: 'Users', icon: 'users', about: 'Who may do what', role: 'administrator' },
   { path: '/audit', title: 'Audit', icon: 'audit', about: 'Who changed what', role: 'administrator' },
 ];

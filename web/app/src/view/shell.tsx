@@ -84,6 +84,7 @@ function useKiosk(on: boolean): void {
   }, [on]);
 }
 
+const configurationView = () => import('../config/view.tsx').then((part) => part.ConfigurationView);
 const dashboardView = async () => (await import('./dashboard.tsx')).DashboardView;
 
 function View({ path }: { path: string }) {
@@ -104,6 +105,7 @@ function View({ path }: { path: string }) {
   if (first === 'dashboards' && /^(\d+|new)$/.test(id ?? '') && tab === undefined) return <Lazy key={id} load={dashboardView} props={{ id: id! }} />;
   if (path === '/server') return <ServerView />;
   if (first === 'alerting' && (id ?? '') in ALERTING_TABS && tab === undefined) return <AlertingView key={id} tab={id ?? ''} />;
+  if (first === 'configuration') return <Lazy load={configurationView} props={{ path }} />;
   if (path === '/storage') return <StorageView />;
   if (path === '/account') return <AccountView />;
   if (path === '/audit') return <AuditView />;

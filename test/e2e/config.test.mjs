@@ -1,0 +1,345 @@
+// The configuration on the real server: hosts, items, triggers, templates, tests before anything is stored, and deleting history; by mouse and by
+// keyboard alone.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { after, before, test } from 'node:test';
+import { launch, openPage, settled } from './browser.mjs';
+import { startServer } from './ownserver.mjs';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+let browser;
+let server;
+let base;
+let web;
+let webhook;
+const posted = [];
+
+before(async () => {
+  browser = await launch();
+  web = createServer((request, response) => {
+    if (request.method === 'POST') posted.push(request.url);
+    response.end('{"temperature":21.5}');
+  });
+  await new Promise((done) => web.listen(0, '127.0.0.1', done));
+  webhook = `http://127.0.0.1:${web.address().port}`;
+  server = await startServer();
+  base = server.base;
+});
+
+after(async () => {
+  await browser?.close();
+  web?.close();
+  await server?.stop();
+});
+
+/** Runs a story on a fresh page and fails it for anything that must never happen. */
+function story(name, run, options = {}) {
+  test(name, async () => {
+    const { page, faults, close } = await openPage(browser, base, options);
+    try {
+      await run(page);
+      // A refused document is part of the stories; the browser tells of each such answer.
+      assert.deepEqual(faults.filter((fault) => !/status of 4(00|09|22)/.test(fault)), []);
+    } finally {
+      await close();
+    }
+  });
+}
+
+const get = async (path) => (await fetch(base + path)).json();
+const yaml = async (host) => (await fetch(`${base}/api/export?host=${host}`)).text();
+
+/** Moves with Tab until the element with a name has the focus, unless it has it already. */
+async function tabTo(page, name, limit = 80) {
+  for (let n = 0; n < limit; n++) {
+    const label = await page.evaluate(() => {
+      const e = document.activeElement;
+      if (!e?.matches('a, button, input, select, textarea, summary')) return '';
+      return e.getAttribute('aria-label') ?? e.labels?.[0]?.textContent ?? e.textContent ?? '';
+    });
+    if (label.trim().startsWith(name)) return;
+    await page.keyboard.press('Tab');
+  }
+  assert.fail(`Tab does not come to ${name}`);
+}
+
+story('the overview of a new server tells the first steps', async (page) => {
+  await page.goto(base);
+  await page.getByRole('heading', { name: 'First steps' }).waitFor();
+  for (const step of ['Add a host', 'See what MongoDB does', 'Be told of problems', 'Connect Grafana']) await page.locator('.guide').getByText(step, { exact: true }).waitFor();
+  await page.getByRole('link', { name: 'With templates, another name or encryption' }).click();
+  await page.getByRole('heading', { name: 'Add a host' }).waitFor();
+});
+
+story('add a host with the mouse, with a pre-shared key', async (page) => {
+  await page.goto(`${base}/configuration`);
+  await page.getByRole('link', { name: 'Add a host' }).first().click();
+  const form = page.locator('main form');
+  await form.getByLabel('Host name').fill('no/name');
+  await form.getByText('is no host name').waitFor();
+  await form.getByLabel('Host name').fill('db1.example.com');
+  await form.getByLabel('Host groups').fill('Databases');
+  await form.getByRole('button', { name: 'Add', exact: true }).first().click();
+  await form.getByLabel('Address').fill('192.0.2.7');
+  await form.getByLabel('Encrypt with a new pre-shared key').check();
+  await form.getByRole('button', { name: 'Add the host' }).click();
+  await page.getByRole('heading', { name: 'db1.example.com is added' }).waitFor();
+  const commands = await page.locator('.command code').allTextContents();
+  assert.match(commands[0], /echo [0-9a-f]{64} > db1\.example\.com\.psk/);
+  assert.match(commands[1], /tidemark agent --server 127\.0\.0\.1:10051 --host db1\.example\.com --tls-connect psk/);
+  assert.match(await yaml('db1.example.com'), /ip: '?192\.0\.2\.7/);
+  const { hosts } = await get('/api/hosts');
+  assert.deepEqual(hosts[0].groups.includes('Databases'), true);
+  assert.equal((await get(`/api/hosts/${hosts[0].id}/tls`)).psk_identity, 'db1.example.com');
+  await page.getByRole('link', { name: 'Edit it' }).click();
+  await page.reload(); // An address with dots in it is a page too.
+  await page.getByRole('heading', { name: 'db1.example.com' }).waitFor();
+  await page.getByLabel('Visible name').fill('Database one');
+  await page.getByRole('region', { name: 'Changes that are not saved' }).getByText('1 host updated').waitFor();
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('status').getByText('1 host updated').waitFor();
+  assert.match(await yaml('db1.example.com'), /name: '?Database one/);
+  // A second host of the same name is refused while it is typed.
+  await page.goto(`${base}/configuration/add`);
+  await page.getByLabel('Host name').fill('db1.example.com');
+  await page.getByText('exists already').waitFor();
+});
+
+story('add a host, an item and a trigger by keyboard alone', async (page) => {
+  await page.goto(`${base}/configuration/add`);
+  await page.getByLabel('Host name').waitFor();
+  await tabTo(page, 'Host name');
+  await page.keyboard.type('web-1');
+  await tabTo(page, 'Add the host');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'web-1 is added' }).waitFor();
+  await tabTo(page, 'Edit it');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'web-1' }).waitFor();
+  await page.getByLabel('Visible name').waitFor();
+  await tabTo(page, 'Items');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'New item' }).waitFor();
+  await tabTo(page, 'New item');
+  await page.keyboard.press('Enter');
+  await page.getByLabel('Key', { exact: false }).first().waitFor();
+  await tabTo(page, 'Name');
+  await page.keyboard.type('Temperature');
+  await tabTo(page, 'Key');
+  await page.keyboard.type('temperature now');
+  await page.locator('.field', { hasText: 'Key' }).locator('.problem-text').first().waitFor();
+  for (let n = 0; n < 4; n++) await page.keyboard.press('Backspace');
+  await tabTo(page, 'Type');
+  await page.keyboard.type('Trapper');
+  await tabTo(page, 'Units');
+  await page.keyboard.type('C');
+  await tabTo(page, 'Save');
+  await page.keyboard.press('Enter');
+  await page.getByRole('status').getByText('1 item created').waitFor();
+  const text = await yaml('web-1');
+  for (const line of ['key: temperature', 'units: C', 'type: TRAP', 'value_type: FLOAT']) assert.ok(text.includes(line), `${line} in\n${text}`);
+
+  await page.goto(`${base}/configuration/hosts/web-1/triggers`);
+  await page.getByRole('button', { name: 'New trigger' }).waitFor();
+  await tabTo(page, 'New trigger');
+  await page.keyboard.press('Enter');
+  await page.getByRole('textbox', { name: /^Expression/ }).waitFor();
+  await tabTo(page, 'Name');
+  await page.keyboard.type('Too warm');
+  await tabTo(page, 'Expression');
+  await page.keyboard.press('Control+a');
+  await page.keyboard.type('last(/web-1/humidity)>30');
+  await page.getByText('there is no item humidity on web-1').first().waitFor();
+  await page.keyboard.press('Control+a');
+  await page.keyboard.type('last(/web-1/temperature)>30');
+  await page.getByText('there is no item humidity on web-1').first().waitFor({ state: 'detached' });
+  await tabTo(page, 'Save');
+  await page.keyboard.press('Enter');
+  await page.getByRole('status').getByText('1 trigger created').waitFor();
+});
+
+story('preview a trigger on stored values', async (page) => {
+  const begin = Math.floor(Date.now() / 1000) - 6 * 3600;
+  const data = Array.from({ length: 240 }, (_, n) => ({ host: 'web-1', key: 'temperature', value: String(20 + 15 * Math.sin((n / 60) * 2 * Math.PI)), clock: begin + n * 60, ns: 0 }));
+  assert.match(await server.send(data), /processed: 240; failed: 0/);
+  await page.goto(`${base}/configuration/hosts/web-1/triggers?trigger=0`);
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByText('Would have fired 4 times').waitFor();
+  assert.equal(await page.locator('.preview rect').count(), 4);
+  assert.equal(await page.locator('.tested tbody tr').count(), 4);
+  // What is typed is tried, without being saved.
+  await page.getByRole('textbox', { name: /^Expression/ }).fill('last(/web-1/temperature)>99');
+  await page.getByRole('button', { name: 'Preview' }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByText('Would not have fired').waitFor();
+  await page.getByRole('button', { name: 'Discard' }).click();
+  assert.match(await yaml('web-1'), />30/);
+});
+
+story('test an item: its value now, and what each step makes of it', async (page) => {
+  await page.goto(`${base}/configuration/hosts/web-1/items`);
+  await page.getByRole('button', { name: 'New item' }).click();
+  await page.getByLabel('Name', { exact: true }).fill('Page');
+  await page.getByLabel('Key', { exact: false }).first().fill('page');
+  await page.getByRole('combobox', { name: /^Type/ }).selectOption('HTTP_AGENT');
+  await page.getByLabel('URL').fill(webhook);
+  await page.getByLabel('Add a step').selectOption('JSONPATH');
+  await page.getByLabel('Path, such as').fill('$.temperature');
+  await page.getByLabel('Add a step').selectOption('MULTIPLIER');
+  await page.getByLabel('Number', { exact: true }).fill('2');
+  await page.getByRole('button', { name: 'Get the value now' }).click();
+  const tested = page.locator('.tested');
+  await tested.getByText('Would be stored as float').waitFor();
+  assert.deepEqual((await tested.locator('tbody td:last-child').allTextContents()).map((cell) => cell.trim()), ['21.5', '43']);
+  await page.locator('.try').getByLabel('Value', { exact: true }).fill('{"temperature":"warm"}');
+  await page.getByRole('button', { name: 'Test the steps' }).click();
+  await tested.getByText('Not supported').waitFor();
+  // An interval that cannot be read is said at its field, while it is typed.
+  await page.getByLabel('Interval').fill('often');
+  await page.locator('.field', { hasText: 'Interval' }).locator('.problem-text').waitFor();
+  await page.getByLabel('Interval').fill('30s');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('status').getByText('1 item created').waitFor();
+});
+
+story('import a template: the plan first', async (page) => {
+  await page.goto(`${base}/configuration/import`);
+  const file = `zabbix_export:
+  version: '7.0'
+  template_groups:
+    - uuid: 7df96b18c230490a9a0a9e2307226338
+      name: Templates
+  templates:
+    - uuid: 0123456789ab4def8123456789abc001
+      template: Room
+      name: Room
+      groups:
+        - name: Templates
+      items:
+        - uuid: 0123456789ab4def8123456789abc002
+          name: Humidity
+          type: TRAP
+          key: humidity
+          value_type: FLOAT
+        - uuid: 0123456789ab4def8123456789abc003
+          name: Wrong
+          type: NONSENSE
+          key: wrong
+`;
+  await page.getByLabel('File', { exact: true }).setInputFiles({ name: 'room.yaml', mimeType: 'application/yaml', buffer: Buffer.from(file) });
+  await page.getByRole('heading', { name: 'What room.yaml does' }).waitFor();
+  await page.getByText('item wrong: type is "NONSENSE"').waitFor();
+  assert.equal((await get('/api/configuration')).templates.some((one) => one.template === 'Room'), false, 'a plan imported');
+  await page.getByRole('button', { name: 'Import', exact: true }).click();
+  await page.getByRole('heading', { name: 'Imported' }).waitFor();
+  await page.getByRole('link', { name: 'Templates' }).click();
+  await page.getByLabel('Search templates').fill('room');
+  await page.getByRole('link', { name: 'Room' }).click();
+  await page.getByRole('link', { name: 'Items', exact: true }).click();
+  await page.getByRole('button', { name: 'Humidity' }).waitFor();
+});
+
+story('the host as text is the same as the file', async (page) => {
+  await page.goto(`${base}/configuration/hosts/web-1/text`);
+  const area = page.getByLabel('host web-1 as YAML');
+  await area.waitFor();
+  assert.equal(await area.inputValue(), await yaml('web-1'));
+  await area.fill((await yaml('web-1')).replace('units: C', 'units: F'));
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('status').getByText('1 item updated').waitFor();
+  assert.match(await yaml('web-1'), /units: F/);
+});
+
+story('send a test alert to a webhook, by keyboard', async (page) => {
+  const media = [{ name: 'page hook', webhook: { url: `${webhook}/alert`, allow: ['127.0.0.0/8'] } }];
+  const answer = await fetch(`${base}/api/alerting`, { method: 'PUT', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ media }) });
+  assert.equal(answer.status, 200, await answer.text());
+  await page.goto(`${base}/configuration`);
+  await tabTo(page, 'Actions and media');
+  await page.keyboard.press('Enter');
+  await page.getByRole('link', { name: 'Media and receivers' }).focus();
+  await page.keyboard.press('Enter');
+  const to = page.locator('main form').getByLabel('To', { exact: false });
+  await to.focus();
+  await page.keyboard.type(`${webhook}/alert`);
+  await page.keyboard.press('Enter');
+  for (let n = 0; posted.length === 0 && n < 200; n++) await page.waitForTimeout(50);
+  assert.deepEqual(posted, ['/alert']);
+});
+
+story('delete the history of an item: asked twice, with the name typed', async (page) => {
+  const last = async () => (await get('/api/items?search=temperature')).items[0].last;
+  assert.notEqual(await last(), null);
+  await page.goto(`${base}/configuration/hosts/web-1`);
+  await page.getByText('Delete history').click();
+  await page.getByLabel('Key of the only item').fill('temperature');
+  await page.getByRole('button', { name: 'Delete the history…' }).click();
+  await page.getByLabel('Type temperature to confirm').fill('temper');
+  await page.getByRole('button', { name: 'Delete the history of 1 item' }).click();
+  await page.getByRole('alert').getByText('type temperature').waitFor();
+  assert.notEqual(await last(), null);
+  await page.getByLabel('Type temperature to confirm').fill('temperature');
+  await page.getByRole('button', { name: 'Delete the history of 1 item' }).click();
+  await page.getByText('The history of 1 item is deleted.').waitFor();
+  assert.equal(await last(), null);
+});
+
+const VIEWS = [
+  '',
+  '/add',
+  '/templates',
+  '/macros',
+  '/import',
+  '/hosts/web-1',
+  '/hosts/web-1/items?item=0',
+  '/hosts/web-1/triggers?trigger=0',
+  '/hosts/web-1/rules',
+  '/hosts/web-1/macros',
+  '/hosts/web-1/text',
+  `/templates/${encodeURIComponent('Linux by Zabbix agent')}/rules?rule=0`,
+];
+
+async function open(page, view) {
+  await page.goto(`${base}/configuration${view}`);
+  await settled(page);
+}
+
+story(
+  'narrow: no page of the configuration is wider than the screen',
+  async (page) => {
+    for (const view of VIEWS) {
+      await open(page, view);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${view} is ${wide} px wider than the screen`);
+    }
+  },
+  { viewport: { width: 390, height: 844 } },
+);
+
+for (const colorScheme of ['light', 'dark']) {
+  story(
+    `no serious finding of axe in the configuration, ${colorScheme}`,
+    async (page) => {
+      for (const view of VIEWS) {
+        await open(page, view);
+        await page.evaluate(AXE);
+        const found = await page.evaluate(async () => (await axe.run(document, { resultTypes: ['violations'] })).violations);
+        const serious = found.filter((one) => one.impact === 'serious' || one.impact === 'critical');
+        assert.deepEqual(serious.map((one) => `${view}: ${one.id}: ${one.nodes[0].html.slice(0, 160)} ${one.nodes[0].failureSummary}`), []);
+      }
+    },
+    { colorScheme },
+  );
+}
+
+story('a host is deleted', async (page) => {
+  await page.goto(`${base}/configuration/hosts/web-1`);
+  await page.getByRole('button', { name: 'Delete the host' }).click();
+  await page.getByRole('button', { name: 'Delete web-1 with all its items?' }).click();
+  await page.waitForURL(`${base}/configuration`);
+  assert.equal((await get('/api/hosts?search=web-1')).total, 0);
+});

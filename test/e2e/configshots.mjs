@@ -1,0 +1,108 @@
+// Pictures of the configuration for docs/screenshots: node configshots.mjs FOLDER [NAME…], with TIDEMARK_BIN.
+
+import { mkdirSync } from 'node:fs';
+import { launch, openPage, settled } from './browser.mjs';
+import { startServer } from './ownserver.mjs';
+
+const folder = process.argv[2];
+const only = process.argv.slice(3);
+mkdirSync(folder, { recursive: true });
+const server = await startServer();
+const { base } = server;
+const browser = await launch();
+
+const post = async (path, body) => {
+  const answer = await fetch(base + path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`);
+};
+const first = await openPage(browser, base, { viewport: { width: 1440, height: 900 } });
+
+const item = (key, name, units, more = {}) => ({ name, type: 'TRAP', key, value_type: 'FLOAT', units, ...more });
+const hosts = [
+  {
+    host: 'room-1',
+    name: 'Server room',
+    groups: [{ name: 'Rooms' }],
+    interfaces: [{ ip: '192.0.2.7', interface_ref: 'if1' }, { type: 'SNMP', useip: 'NO', dns: 'ups.example.com', port: '161', details: { community: '{$SNMP_COMMUNITY}' }, interface_ref: 'if2' }],
+    tags: [{ tag: 'site', value: 'north' }],
+    macros: [{ macro: '{$WARM}', value: '28' }, { macro: '{$SNMP_COMMUNITY}', type: 'SECRET_TEXT', value: 'public' }],
+    items: [
+      item('temperature', 'Temperature', '°C'),
+      item('humidity', 'Humidity', '%'),
+      item('power', 'Power drawn', 'W', { preprocessing: [{ type: 'JSONPATH', parameters: ['$.phases[0].power'] }, { type: 'MULTIPLIER', parameters: ['0.1'] }, { type: 'IN_RANGE', parameters: ['0', '20000'], error_handler: 'DISCARD_VALUE' }] }),
+    ],
+  },
+  { host: 'db-1', name: 'Database one', groups: [{ name: 'Databases' }], templates: [{ name: 'Linux by Tidemark agent' }] },
+  { host: 'web-1', name: 'Web one', groups: [{ name: 'Web servers' }], templates: [{ name: 'Linux by Zabbix agent' }] },
+];
+const triggers = [
+  { expression: 'avg(/room-1/temperature,10m)>{$WARM}', name: 'The server room is too warm', priority: 'HIGH', opdata: '{ITEM.LASTVALUE}' },
+  { expression: 'last(/room-1/humidity)<20', name: 'The air is too dry', priority: 'WARNING' },
+];
+const pages = {
+  'configuration-guide': ['/'],
+  configuration: ['/configuration'],
+  'configuration-add': ['/configuration/add'],
+  'configuration-added': ['/configuration/add', async (page) => {
+    await page.getByLabel('Host name').fill(`new-${Date.now() % 1e6}`);
+    const encrypt = page.getByLabel('Encrypt with a new pre-shared key');
+    if (await encrypt.count()) await encrypt.check();
+    await page.getByRole('button', { name: 'Add the host' }).click();
+    await page.locator('.next').waitFor();
+  }],
+  'configuration-host': ['/configuration/hosts/room-1'],
+  'configuration-items': ['/configuration/hosts/room-1/items'],
+  'configuration-item': ['/configuration/hosts/room-1/items?item=1', async (page) => {
+    await page.locator('.try').getByRole('textbox', { name: /^Value/ }).fill('{"phases":[{"power":12840},{"power":11210}]}');
+    await page.getByRole('button', { name: 'Test the steps' }).click();
+    await page.locator('.tested').waitFor();
+  }],
+  'configuration-trigger': ['/configuration/hosts/room-1/triggers?trigger=1', async (page) => {
+    await page.getByRole('button', { name: 'Preview' }).click();
+    await page.locator('.preview').waitFor();
+  }],
+  'configuration-mistake': ['/configuration/hosts/room-1/triggers?trigger=1', async (page) => {
+    await page.getByRole('textbox', { name: /^Expression/ }).fill('avg(/room-1/temperatur,10m)>{$WARM');
+    await page.locator('.field .problem-text').first().waitFor();
+  }],
+  'configuration-macros': ['/configuration/hosts/room-1/macros'],
+  'configuration-rule': [`/configuration/templates/${encodeURIComponent('Linux by Zabbix agent')}/rules?rule=0`],
+  'configuration-templates': ['/configuration/templates'],
+  'configuration-import': ['/configuration/import', async (page) => {
+    const text = JSON.stringify({ zabbix_export: { version: '7.0', template_groups: [{ uuid: '7df96b18c230490a9a0a9e2307226338', name: 'Templates' }], templates: [{ uuid: '0123456789ab4def8123456789abc001', template: 'UPS by SNMP', name: 'UPS by SNMP', groups: [{ name: 'Templates' }], items: [{ uuid: '0123456789ab4def8123456789abc002', name: 'Load', type: 'SNMP_AGENT', key: 'ups.load', snmp_oid: 'get[1.3.6.1.2.1.33.1.4.4.1.5.1]' }, { uuid: '0123456789ab4def8123456789abc003', name: 'Wrong', type: 'NONSENSE', key: 'wrong' }] }] } });
+    await page.getByLabel('File', { exact: true }).setInputFiles({ name: 'ups.json', mimeType: 'application/json', buffer: Buffer.from(text) });
+    await page.getByRole('heading', { name: 'What ups.json does' }).waitFor();
+  }],
+  'configuration-purge': ['/configuration/hosts/room-1', async (page) => {
+    await page.getByText('Delete history').click();
+    await page.getByRole('button', { name: 'Delete the history…' }).click();
+    await page.getByLabel('Type room-1 to confirm').waitFor();
+  }],
+};
+const SIZES = { 1440: { width: 1440, height: 900 }, 390: { width: 390, height: 844 } };
+await first.close();
+
+async function picture(name, colorScheme, width, viewport) {
+  const { page, faults, close } = await openPage(browser, base, { viewport, colorScheme });
+  const [path, act] = pages[name];
+  await page.goto(base + path);
+  await settled(page);
+  await act?.(page);
+  await page.waitForTimeout(1_000);
+  await page.screenshot({ path: `${folder}/${name}-${colorScheme}-${width}.png`, fullPage: path !== '/configuration/templates' && !name.endsWith('mistake') });
+  for (const fault of faults) console.error(name, fault);
+  await close();
+}
+
+for (const [name] of Object.entries(pages)) {
+  if (name === 'configuration') {
+    await post('/api/import', { zabbix_export: { version: '7.0', host_groups: [{ name: 'Rooms' }, { name: 'Databases' }, { name: 'Web servers' }], hosts, triggers } });
+    const begin = Math.floor(Date.now() / 1000) - 7 * 86_400 + 600;
+    const data = Array.from({ length: 2_000 }, (_, n) => ({ host: 'room-1', key: 'temperature', value: (24 + 5 * Math.sin((n / 288) * 2 * Math.PI) + Math.sin(n * 0.37) * 0.6).toFixed(2), clock: begin + n * 300, ns: 0 }));
+    for (let at = 0; at < data.length; at += 500) await server.send(data.slice(at, at + 500));
+  }
+  if (only.length > 0 && !only.includes(name)) continue;
+  for (const colorScheme of ['light', 'dark']) for (const [width, viewport] of Object.entries(SIZES)) await picture(name, colorScheme, width, viewport);
+}
+await browser.close();
+await server.stop();

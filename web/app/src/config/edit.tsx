@@ -1,0 +1,237 @@
+// One host or template: its tabs, what is changed and not saved yet, and saving.
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { type Applied, type Configuration, getConfiguration, getDocument, getYaml, type Kind, planDocument, putDocument, type Remark } from '../api/configuration.ts';
+import { plural } from '../format/number.ts';
+import { Form, said } from '../part/form.tsx';
+import { Link } from '../part/link.tsx';
+import { useLater, useLoad, useTitle } from '../part/load.ts';
+import { Failure } from '../part/notice.tsx';
+import { go, href } from '../state/route.ts';
+import { type Doc, list, loosen, owner, put, putOwner, putTriggers, renameKey, same, serious, text, triggersOf } from './document.ts';
+import { General, Macros } from './general.tsx';
+import { Items } from './items.tsx';
+import { Rules } from './rules.tsx';
+import { Triggers } from './triggers.tsx';
+
+export const EDIT_TABS: Record<string, string> = { '': 'General', items: 'Items', triggers: 'Triggers', rules: 'Discovery', macros: 'Macros', text: 'As text' };
+
+/** kept holds what was changed and not saved, while other pages are looked at. */
+const kept = new Map<string, { draft: Doc; base: Doc; revision: string }>();
+
+interface Props {
+  kind: Kind;
+  name: string;
+  tab: string;
+}
+
+export function EditView({ kind, name, tab }: Props) {
+  const known = useLoad((signal) => getConfiguration(signal), []);
+  const loaded = useLoad(async (signal) => {
+    const answer = await getDocument(kind, name, signal);
+    return { ...answer, document: loosen(answer.document, kind) };
+  }, [kind, name]);
+  useTitle(`${name}, configuration`);
+  const place = `/configuration/${kind}s/${encodeURIComponent(name)}`;
+  return (
+    <div class="page config">
+      <div class="title-line">
+        <h1>{name}</h1>
+        <span class="muted">{kind}</span>
+        {loaded.data?.id !== undefined && <Link to={`/hosts/${loaded.data.id}`}>see its values</Link>}
+        <Link to={kind === 'host' ? '/configuration' : '/configuration/templates'} class="title-end">
+          all {kind}s
+        </Link>
+      </div>
+      <nav class="tabs" aria-label={`Configuration of ${name}`}>
+        {Object.entries(EDIT_TABS).map(([path, title]) => (
+          <Link key={path} to={path === '' ? place : `${place}/${path}`} current={tab === path}>
+            {title}
+          </Link>
+        ))}
+      </nav>
+      {loaded.error !== null && <Failure error={loaded.error} retry={loaded.reload} />}
+      {loaded.data !== null && known.data !== null && <Editor key={loaded.data.revision} kind={kind} name={name} tab={tab} base={loaded.data.document} revision={loaded.data.revision} known={known.data} reload={loaded.reload} />}
+      {known.error !== null && <Failure error={known.error} retry={known.reload} />}
+    </div>
+  );
+}
+
+interface EditorProps extends Props {
+  base: Doc;
+  revision: string;
+  known: Configuration;
+  reload: () => void;
+}
+
+function Editor({ kind, name, tab, base, revision, known, reload }: EditorProps) {
+  const key = `${kind}/${name}`;
+  const [draft, setDraft] = useState<Doc>(() => {
+    const before = kept.get(key);
+    return before !== undefined && before.revision === revision ? before.draft : base;
+  });
+  const [remarks, setRemarks] = useState<Remark[]>([]);
+  const [plan, setPlan] = useState<Applied | null>(null);
+  const [message, setMessage] = useState('');
+  const [failure, setFailure] = useState('');
+  const [busy, setBusy] = useState(false);
+  const changed = !same(draft, base);
+  const settled = useLater(draft, 300);
+  const newest = useRef(draft);
+  newest.current = draft;
+
+  useEffect(() => {
+    if (changed) kept.set(key, { draft, base, revision });
+    else kept.delete(key);
+    if (!changed) return;
+    const warn = (event: Event): void => event.preventDefault();
+    addEventListener('beforeunload', warn);
+    return () => removeEventListener('beforeunload', warn);
+  }, [draft]);
+
+  useEffect(() => {
+    const abort = new AbortController();
+    planDocument(kind, name, settled, false, abort.signal)
+      .then((answer) => {
+        setPlan(answer);
+        setRemarks(answer.report.remarks);
+      })
+      .catch((error: unknown) => !abort.signal.aborted && setFailure(said(error)));
+    return () => abort.abort();
+  }, [settled]);
+
+  const change = (doc: Doc): void => {
+    setDraft(doc);
+    setMessage('');
+    setFailure('');
+  };
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    setFailure('');
+    try {
+      const answer = await putDocument(kind, name, JSON.stringify(draft), revision);
+      if (answer.refused !== undefined) {
+        setRemarks(answer.report.remarks);
+        setFailure(answer.refused);
+      } else {
+        kept.delete(key);
+        saved.set(key, summary(answer) || 'Saved.');
+        reload();
+      }
+    } catch (error) {
+      setFailure(said(error));
+    }
+    setBusy(false);
+  };
+  useEffect(() => {
+    const text = saved.get(key);
+    saved.delete(key);
+    if (text !== undefined) setMessage(text);
+  }, []);
+
+  const fields = owner(draft, kind);
+  const technical = text(fields, kind, name);
+  const setFields = (next: typeof fields): void => change(putOwner(draft, kind, next));
+  const keys = list(fields, 'items').map((item) => text(item, 'key'));
+  // An item and the triggers that name it change together.
+  const setItems = (items: typeof fields[]): void => change(putOwner(newest.current, kind, put(fields, 'items', items)));
+  const renamed = (items: typeof fields[], from: string, to: string): void =>
+    change(putTriggers(putOwner(draft, kind, put(fields, 'items', items)), from === '' || to === '' ? triggersOf(draft) : renameKey(triggersOf(draft), technical, from, to)));
+  let nextItems: typeof fields[] = [];
+  return (
+    <>
+      {tab === '' && <General kind={kind} fields={fields} set={setFields} remarks={remarks} known={known} failed={setFailure} />}
+      {tab === 'items' && (
+        <Items
+          path={`${kind}s[0].items`}
+          items={list(fields, 'items')}
+          set={(items) => {
+            nextItems = items;
+            setItems(items);
+          }}
+          renamed={(from, to) => renamed(nextItems, from, to)}
+          remarks={remarks}
+          param="item"
+          what="item"
+          tested={{ kind, doc: draft, technical }}
+        />
+      )}
+      {tab === 'triggers' && (
+        <Triggers path="triggers" triggers={triggersOf(draft)} set={(triggers) => change(putTriggers(draft, triggers))} remarks={remarks} param="trigger" what="trigger" technical={technical} example={keys[0]} tested={{ kind, doc: draft }} />
+      )}
+      {tab === 'rules' && <Rules path={`${kind}s[0].discovery_rules`} rules={list(fields, 'discovery_rules')} set={(rules) => setFields(put(fields, 'discovery_rules', rules))} remarks={remarks} technical={technical} keys={keys} />}
+      {tab === 'macros' && <Macros fields={fields} set={setFields} remarks={remarks} path={`${kind}s[0]`} />}
+      {tab === 'text' && <AsText kind={kind} name={name} revision={revision} changed={changed} reload={reload} />}
+      {failure !== '' && (
+        <p class="problem-text" role="alert">
+          {failure}
+        </p>
+      )}
+      {message !== '' && !changed && <p role="status">{message}</p>}
+      {changed && tab !== 'text' && (
+        <div class="save-bar" role="region" aria-label="Changes that are not saved">
+          <span>
+            {serious(remarks).length > 0 ? (
+              <b class="problem-text">{plural(serious(remarks).length, 'mistake')} to put right: {firstMistake(remarks)}</b>
+            ) : (
+              (plan !== null && summary(plan)) || 'Changed.'
+            )}
+          </span>
+          <span class="row-buttons">
+            <button type="button" onClick={() => change(base)}>
+              Discard
+            </button>
+            <button type="button" class="primary" disabled={busy} onClick={() => void save()}>
+              Save
+            </button>
+          </span>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** saved is what to say after the document was loaded again. */
+const saved = new Map<string, string>();
+
+const firstMistake = (remarks: Remark[]): string => {
+  const first = serious(remarks)[0];
+  return first === undefined ? '' : `${first.path}: ${first.reason.replace(/; not taken$/, '')}`;
+};
+
+/** summary says what a change does, in words. */
+export function summary(answer: Applied): string {
+  const counts = new Map<string, number>();
+  for (const { what, kind } of answer.report.objects ?? []) counts.set(`${kind} ${what}`, (counts.get(`${kind} ${what}`) ?? 0) + 1);
+  return [...counts].map(([words, n]) => (n === 1 ? `1 ${words.replace(/^(.*?)s? (created|updated|deleted)$/, '$1 $2')}` : `${n} ${words}`)).join(', ');
+}
+
+function AsText({ kind, name, revision, changed, reload }: { kind: Kind; name: string; revision: string; changed: boolean; reload: () => void }) {
+  const yaml = useLoad((signal) => getYaml(kind, name, signal), [revision]);
+  const [edited, setEdited] = useState<string | null>(null);
+  if (yaml.error !== null) return <Failure error={yaml.error} retry={yaml.reload} />;
+  if (yaml.data === null) return null;
+  const run = async (): Promise<void> => {
+    const answer = await putDocument(kind, name, edited ?? yaml.data!, revision, true);
+    if (answer.refused !== undefined) {
+      throw { detail: `Nothing was changed. ${serious(answer.report.remarks).map((one) => `Line ${one.line}: ${one.path}: ${one.reason}`).join(' · ') || answer.refused}` };
+    }
+    saved.set(`${kind}/${name}`, summary(answer) || 'Saved; nothing was different.');
+    go(href(`/configuration/${kind}s/${encodeURIComponent(name)}`));
+    reload();
+  };
+  return (
+    <>
+      <p class="muted">
+        The same as the file that tidemark export and import use. What is taken out here is deleted.
+        {changed && ' Changes in the forms that are not saved are not in it.'}
+      </p>
+      <Form submit="Save" run={run}>
+        <label class="field text-field">
+          <span>{`${kind} ${name} as YAML`}</span>
+          <textarea value={edited ?? yaml.data} rows={30} spellcheck={false} onInput={(event) => setEdited(event.currentTarget.value)} />
+        </label>
+      </Form>
+    </>
+  );
+}

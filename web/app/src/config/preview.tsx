@@ -1,0 +1,168 @@
+// What a trigger would have done over the last days: how often it would have fired, and when, drawn over the values.
+
+import { useState } from 'preact/hooks';
+import { getChart } from '../api/client.ts';
+import { type Kind, type Preview, previewTrigger } from '../api/configuration.ts';
+import type { ChartAnswer } from '../api/types.ts';
+import { formatDuration, formatValue, plural } from '../format/number.ts';
+import { said } from '../part/form.tsx';
+import { dateTime } from '../time/clock.ts';
+import { type Doc, type Fields, text } from './document.ts';
+import { HostChoice } from './try.tsx';
+
+const DAY = 86_400_000;
+const RANGES: [string, number][] = [
+  ['the last day', DAY],
+  ['the last 7 days', 7 * DAY],
+  ['the last 30 days', 30 * DAY],
+];
+const POINTS = 600;
+const WIDTH = 1000;
+const HEIGHT = 160;
+const MAX_LISTED = 20;
+
+export function TryTrigger({ kind, doc, technical, trigger }: { kind: Kind; doc: Doc; technical: string; trigger: Fields }) {
+  const [host, setHost] = useState(kind === 'host' ? technical : '');
+  const [range, setRange] = useState(7 * DAY);
+  const [result, setResult] = useState<{ preview: Preview; chart: ChartAnswer } | null>(null);
+  const [failure, setFailure] = useState('');
+  const [busy, setBusy] = useState(false);
+  const run = async (): Promise<void> => {
+    setBusy(true);
+    setFailure('');
+    try {
+      const to = Date.now();
+      const preview = await previewTrigger({ document: doc, host, trigger: text(trigger, 'name'), expression: text(trigger, 'expression'), from: to - range, to });
+      const chart = await getChart(preview.items.map((item) => item.id), preview.from, preview.to, POINTS);
+      setResult({ preview, chart });
+    } catch (error) {
+      setResult(null);
+      setFailure(said(error));
+    }
+    setBusy(false);
+  };
+  return (
+    <fieldset class="try" aria-busy={busy}>
+      <legend>Try it on stored values</legend>
+      {kind === 'template' && <HostChoice value={host} set={setHost} />}
+      <label class="field">
+        <span>Over</span>
+        <select value={String(range)} onChange={(event) => setRange(Number(event.currentTarget.value))}>
+          {RANGES.map(([title, ms]) => (
+            <option key={ms} value={String(ms)}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </label>
+      <div>
+        <button type="button" disabled={busy || host === ''} onClick={() => void run()}>
+          Preview
+        </button>
+      </div>
+      {failure !== '' && (
+        <p class="problem-text" role="alert">
+          {failure}
+        </p>
+      )}
+      {result !== null && <Outcome {...result} />}
+    </fieldset>
+  );
+}
+
+/** times is how often something happens, in words. */
+export const times = (n: number): string => (n === 0 ? 'not' : n === 1 ? 'once' : n === 2 ? 'twice' : `${n} times`);
+
+function Outcome({ preview, chart }: { preview: Preview; chart: ChartAnswer }) {
+  const first = Math.min(...preview.items.map((item) => item.values_from ?? Infinity));
+  return (
+    <div role="status" class="tested">
+      <p class="outcome">
+        Would {preview.fired === 0 ? 'not have fired' : `have fired ${times(preview.fired)}`}.{' '}
+        <span class="muted">
+          {plural(preview.values, 'value')} from {dateTime(preview.from)} to {dateTime(preview.to)}.
+          {Number.isFinite(first) && first > preview.from + DAY / 24 && ` The first stored value is of ${dateTime(first)}.`}
+        </span>
+      </p>
+      {preview.unknown !== undefined && preview.unknown !== '' && <p class="problem-text">Its state would be unknown now: {preview.unknown}</p>}
+      <Drawing preview={preview} chart={chart} />
+      {preview.problems.length > 0 && (
+        <table class="list">
+          <caption class="unseen">When it would have fired</caption>
+          <thead>
+            <tr>
+              <th scope="col">Begins</th>
+              <th scope="col">Ends</th>
+              <th scope="col" class="number">
+                Lasts
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {preview.problems.slice(0, MAX_LISTED).map((problem, n) => (
+              <tr key={n}>
+                <td>{dateTime(problem.from)}</td>
+                <td>{problem.to === undefined ? 'still open' : dateTime(problem.to)}</td>
+                <td class="number">{formatDuration(((problem.to ?? preview.to) - problem.from) / 1000)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {preview.fired > MAX_LISTED && <p class="muted">The first {MAX_LISTED}.</p>}
+    </div>
+  );
+}
+
+/** lineOf is a series as a path: each in its own height, gaps stay gaps. */
+export function lineOf(series: { at: number[]; avg: (number | null)[] }, from: number, to: number): { path: string; low: number; high: number } {
+  const values = series.avg.filter((v): v is number => v !== null);
+  const low = values.reduce((left, v) => Math.min(left, v), Infinity);
+  const high = values.reduce((left, v) => Math.max(left, v), -Infinity);
+  const scale = high > low ? (HEIGHT - 16) / (high - low) : 0;
+  let path = '';
+  let gap = true;
+  series.at.forEach((at, n) => {
+    const v = series.avg[n];
+    if (v === null) {
+      gap = true;
+      return;
+    }
+    const x = ((at - from) / (to - from)) * WIDTH;
+    const y = scale === 0 ? HEIGHT / 2 : HEIGHT - 8 - (v - low) * scale;
+    path += `${gap ? 'M' : 'L'}${x.toFixed(1)} ${y.toFixed(1)}`;
+    gap = false;
+  });
+  return { path, low, high };
+}
+
+function Drawing({ preview, chart }: { preview: Preview; chart: ChartAnswer }) {
+  const { from, to } = preview;
+  const x = (at: number): number => Math.max(0, Math.min(WIDTH, ((at - from) / (to - from)) * WIDTH));
+  const lines = chart.series.map((series) => ({ series, ...lineOf(series, from, to) }));
+  return (
+    <figure class="preview">
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`Values from ${dateTime(from)} to ${dateTime(to)}; it would have fired ${times(preview.fired)}`}>
+        {preview.problems.map((problem, n) => (
+          <rect key={n} class="fired" x={x(problem.from)} width={Math.max(2, x(problem.to ?? to) - x(problem.from))} y="0" height={HEIGHT}>
+            <title>{`${dateTime(problem.from)} to ${problem.to === undefined ? 'now' : dateTime(problem.to)}`}</title>
+          </rect>
+        ))}
+        {lines.map(({ series, path }, n) => (
+          <path key={series.id} class={`line series-${n % 8}`} d={path} />
+        ))}
+      </svg>
+      <figcaption class="muted">
+        {lines.map(({ series, low, high }, n) => (
+          <span key={series.id} class="legend-entry">
+            <i class={`swatch series-${n % 8}`} /> {series.name}
+            {Number.isFinite(low) && `: ${formatValue(low, series.units)} to ${formatValue(high, series.units)}`}
+          </span>
+        ))}
+        <span class="legend-entry">
+          <i class="swatch fired" /> problem
+        </span>
+      </figcaption>
+    </figure>
+  );
+}
