@@ -21,6 +21,7 @@ import (
 type importFlags struct {
 	data, http string
 	asJSON     bool
+	plan       bool
 }
 
 func importCommand() *cobra.Command {
@@ -35,6 +36,7 @@ func importCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&f.http, "http", "", "address of a running server (default 127.0.0.1:8420 unless --data is given)")
 	c.Flags().StringVar(&f.data, "data", "", "data folder of a stopped server")
+	c.Flags().BoolVar(&f.plan, "plan", false, "show what would be created and changed, and change nothing; of a running server")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the reports as JSON")
 	c.AddCommand(importZabbixCommand())
 	return c
@@ -43,6 +45,9 @@ func importCommand() *cobra.Command {
 func runImport(c *cobra.Command, f *importFlags, names []string) error {
 	if f.http != "" && f.data != "" {
 		return usagef("give --http for a running server or --data for a stopped one, not both")
+	}
+	if f.plan && f.data != "" {
+		return usagef("--plan asks a running server: give --http instead of --data")
 	}
 	files := make([]server.File, 0, len(names))
 	for _, name := range names {
@@ -71,7 +76,7 @@ func importFiles(c *cobra.Command, f *importFlags, files []server.File) ([]*conf
 	}
 	var reports []*confdb.Report
 	for _, file := range files {
-		r, err := importOver(c.Context(), address, file)
+		r, err := importOver(c.Context(), address, file, f.plan)
 		if err != nil {
 			return reports, err
 		}
@@ -97,13 +102,17 @@ func readBounded(name string) ([]byte, error) {
 	return text, nil
 }
 
-// importOver sends one file to a running server.
-func importOver(ctx context.Context, address string, file server.File) (*confdb.Report, error) {
+// importOver sends one file to a running server, which imports it or says what it would do.
+func importOver(ctx context.Context, address string, file server.File, plan bool) (*confdb.Report, error) {
+	path := "/api/import"
+	if plan {
+		path = "/api/configuration/plan"
+	}
 	kind := "application/yaml"
 	if strings.HasSuffix(file.Name, ".json") {
 		kind = "application/json"
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, baseURL(address)+"/api/import", bytes.NewReader(file.Source))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, baseURL(address)+path, bytes.NewReader(file.Source))
 	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
@@ -126,7 +135,11 @@ func importOver(ctx context.Context, address string, file server.File) (*confdb.
 		return nil, fmt.Errorf("import %s: %s", file.Name, message)
 	}
 	report := &confdb.Report{}
-	if err := json.Unmarshal(body, report); err != nil {
+	into := any(report)
+	if plan {
+		into = &struct{ Report *confdb.Report }{report}
+	}
+	if err := json.Unmarshal(body, into); err != nil {
 		return nil, fmt.Errorf("import %s: read the report: %w", file.Name, err)
 	}
 	report.File = file.Name

@@ -142,7 +142,7 @@ func (f *zabbixFlags) taker() func(context.Context, server.File) (*confdb.Report
 	}
 	address := cmp.Or(f.http, "127.0.0.1:8420")
 	return func(ctx context.Context, file server.File) (*confdb.Report, error) {
-		return importOver(ctx, address, file)
+		return importOver(ctx, address, file, false)
 	}
 }
 

@@ -316,6 +316,12 @@ story(
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(wide <= 0, `${view} is ${wide} px wider than the screen`);
     }
+    await open(page, '/add');
+    await page.getByLabel('Host name').fill('narrow-1');
+    await page.getByLabel('Encrypt with a new pre-shared key').check();
+    await page.getByRole('button', { name: 'Add the host' }).click();
+    await page.getByRole('heading', { name: 'narrow-1 is added' }).waitFor();
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, 'the commands for a new host are wider than the screen');
   },
   { viewport: { width: 390, height: 844 } },
 );

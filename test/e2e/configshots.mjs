@@ -31,6 +31,17 @@ const hosts = [
       item('humidity', 'Humidity', '%'),
       item('power', 'Power drawn', 'W', { preprocessing: [{ type: 'JSONPATH', parameters: ['$.phases[0].power'] }, { type: 'MULTIPLIER', parameters: ['0.1'] }, { type: 'IN_RANGE', parameters: ['0', '20000'], error_handler: 'DISCARD_VALUE' }] }),
     ],
+    discovery_rules: [
+      {
+        name: 'Sensors',
+        type: 'TRAP',
+        key: 'sensors',
+        delay: '0',
+        filter: { conditions: [{ macro: '{#ROOM}', value: '^north', formulaid: 'A' }] },
+        lld_macro_paths: [{ lld_macro: '{#ROOM}', path: '$.room' }, { lld_macro: '{#SENSOR}', path: '$.id' }],
+        item_prototypes: [item('sensor[{#SENSOR}]', 'Sensor {#SENSOR} in {#ROOM}', '°C', { trigger_prototypes: [{ expression: 'last(/room-1/sensor[{#SENSOR}])>{$WARM}', name: 'Sensor {#SENSOR} is too warm', priority: 'AVERAGE' }] })],
+      },
+    ],
   },
   { host: 'db-1', name: 'Database one', groups: [{ name: 'Databases' }], templates: [{ name: 'Linux by Tidemark agent' }] },
   { host: 'web-1', name: 'Web one', groups: [{ name: 'Web servers' }], templates: [{ name: 'Linux by Zabbix agent' }] },
@@ -66,7 +77,7 @@ const pages = {
     await page.locator('.field .problem-text').first().waitFor();
   }],
   'configuration-macros': ['/configuration/hosts/room-1/macros'],
-  'configuration-rule': [`/configuration/templates/${encodeURIComponent('Linux by Zabbix agent')}/rules?rule=0`],
+  'configuration-rule': ['/configuration/hosts/room-1/rules?rule=0'],
   'configuration-templates': ['/configuration/templates'],
   'configuration-import': ['/configuration/import', async (page) => {
     const text = JSON.stringify({ zabbix_export: { version: '7.0', template_groups: [{ uuid: '7df96b18c230490a9a0a9e2307226338', name: 'Templates' }], templates: [{ uuid: '0123456789ab4def8123456789abc001', template: 'UPS by SNMP', name: 'UPS by SNMP', groups: [{ name: 'Templates' }], items: [{ uuid: '0123456789ab4def8123456789abc002', name: 'Load', type: 'SNMP_AGENT', key: 'ups.load', snmp_oid: 'get[1.3.6.1.2.1.33.1.4.4.1.5.1]' }, { uuid: '0123456789ab4def8123456789abc003', name: 'Wrong', type: 'NONSENSE', key: 'wrong' }] }] } });
@@ -89,7 +100,10 @@ async function picture(name, colorScheme, width, viewport) {
   await settled(page);
   await act?.(page);
   await page.waitForTimeout(1_000);
-  await page.screenshot({ path: `${folder}/${name}-${colorScheme}-${width}.png`, fullPage: path !== '/configuration/templates' && !name.endsWith('mistake') });
+  // As tall as what it shows, so that nothing that floats covers it; long lists as far as a screen goes.
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  if (!/^\/configuration(\/templates)?$/.test(path)) await page.setViewportSize({ width: viewport.width, height: Math.max(viewport.height, Math.min(height, 2_400)) });
+  await page.screenshot({ path: `${folder}/${name}-${colorScheme}-${width}.png` });
   for (const fault of faults) console.error(name, fault);
   await close();
 }

@@ -46,6 +46,7 @@ test('remarks find their fields', () => {
   const found = mistakesOf(remarks, 'hosts[0].items[1]', ['key', 'delay']);
   expect(Object.keys(found).sort()).toEqual(['delay', 'key', 'preprocessing[0]']);
   expect(found.key).toEqual(['key is missing']);
+  expect(found.delay).toEqual(['delay "x": expected 0 to 24h; kept, but not collected']);
 });
 
 test('every step has a title', () => {

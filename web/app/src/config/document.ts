@@ -122,13 +122,16 @@ export function mistakesOf(remarks: Remark[], base: string, fields: string[] = [
     }
     const top = field.replace(/[.[].*$/, '');
     const name = fields.includes(field) || top === 'preprocessing' ? field : top;
-    (found[name] ??= []).push(plain(remark.reason));
+    (found[name] ??= []).push(plain(remark.reason, top));
   }
   return found;
 }
 
 /** plain leaves out what an import says of the object and a form shows by itself. */
-export const plain = (reason: string): string => reason.replace(/; not taken$/, '');
+export function plain(reason: string, field = ''): string {
+  const words = reason.replace(/; not taken$/, '');
+  return field !== '' && words.startsWith(`${field}: `) ? words.slice(field.length + 2) : words;
+}
 
 /** serious tells mistakes for which a document is not taken from warnings. */
 export const serious = (remarks: Remark[]): Remark[] => remarks.filter((remark) => remark.refused === true);

@@ -1,5 +1,6 @@
 // The first steps, on the overview while there is little to see: a host, MongoDB, an alert, Grafana.
 
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { getAlerting } from '../api/alerting.ts';
 import { getInstances } from '../api/mongo.ts';
@@ -13,7 +14,7 @@ import { me } from '../state/me.ts';
 const DISMISSED = 'tidemark.guide';
 const HOUR = 3_600_000;
 /** With more hosts nobody needs first steps any more. */
-export const GUIDE_HOSTS = 1;
+const GUIDE_HOSTS = 1;
 
 function dismissed(): boolean {
   try {
@@ -23,13 +24,14 @@ function dismissed(): boolean {
   }
 }
 
-export function Guide({ hosts }: { hosts: number }) {
+/** Guide shows the first steps, or its children when nobody needs them. */
+export function Guide({ hosts, children }: { hosts: number; children?: ComponentChildren }) {
   const who = useCell(me);
   const [off, setOff] = useState(dismissed);
   const edits = (who?.role === 'administrator' || who?.role === 'editor') && who.all_hosts;
   const told = useLoad(async (signal) => (edits ? (await getAlerting(signal)).actions?.length ?? 0 : 0), [edits]);
   const watched = useLoad(async (signal) => (await getInstances({ from: serverNow() - HOUR, to: serverNow() }, signal)).instances.length, []);
-  if (off || !edits || hosts > GUIDE_HOSTS) return null;
+  if (off || !edits || hosts > GUIDE_HOSTS) return <>{children}</>;
   const hide = (): void => {
     setOff(true);
     try {

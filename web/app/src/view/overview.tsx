@@ -61,10 +61,9 @@ export function OverviewView() {
         <h2 id="fleet-title">
           Fleet <span class="muted">{fleetText(state)}</span>
         </h2>
-        {hosts.data !== null && hosts.data.hosts.length === 0 && <NoHosts />}
         {few ? <HostRows hosts={hosts.data!.hosts} /> : <Squares hosts={hosts.data?.hosts ?? []} />}
       </section>
-      <Guide hosts={state.hosts.total} />
+      <Guide hosts={state.hosts.total}>{state.hosts.total === 0 && hosts.data !== null && <NoHosts />}</Guide>
       <RequestCard />
       <Numbers state={state} />
     </div>
