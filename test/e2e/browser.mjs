@@ -64,5 +64,5 @@ export function picture(page, chart) {
 /** Waits until a view shows what it is about: rows, charts, or why there are none. */
 export async function settled(page) {
   await page.locator('main .page').waitFor();
-  await page.waitForFunction(() => document.querySelector('main table, main [data-chart], main .squares, main .empty, main .failure, main form, main .action') !== null);
+  await page.waitForFunction(() => document.querySelector('main table, main [data-chart], main .squares, main .guide, main .empty, main .failure, main form, main .action') !== null);
 }
