@@ -84,7 +84,7 @@ function useKiosk(on: boolean): void {
   }, [on]);
 }
 
-const configurationView = () => import('../config/view.tsx').then((part) => part.ConfigurationView);
+const configurationView = async () => (await import('../config/view.tsx')).ConfigurationView;
 const dashboardView = async () => (await import('./dashboard.tsx')).DashboardView;
 
 function View({ path }: { path: string }) {
