@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string) error {
 	f.StringVar(&engines, "engines", strings.Join(engineNames, ","), "what to measure, divided by commas")
 	f.DurationVar(&p.duration, "duration", 10*time.Second, "how long each measurement takes")
 	f.IntVar(&p.runs, "runs", 1, "how often everything is measured; the table has the medians")
-	f.Int64Var(&p.memoryMiB, "memory", 256, "limit of the memory cgroup for the columns with a cache of 64 MiB, in MiB")
+	f.Int64Var(&p.memoryMiB, "memory", 384, "limit of the memory cgroup for the columns with a cache of 64 MiB, in MiB")
 	f.StringVar(&p.netdata, "netdata", "netdata/run", "script that runs Netdata's stress test")
 	f.StringVar(&p.dir, "dir", "", "folder to write to (default: a temporary one)")
 	f.BoolVar(&p.asJSON, "json", false, "print JSON")

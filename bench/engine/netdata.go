@@ -17,8 +17,8 @@ const netdataThreads = 32
 // netdataGenerators are the numbers of the kinds of values in netdata/shim.c.
 var netdataGenerators = map[string]int{"netdata": 0, "gauge": 1, "counter": 2, "constant": 3}
 
-// netdataPhases are those of its test, and its end, when everything is written.
-var netdataPhases = []string{"write", "mixed", "read", "end"}
+// netdataPhases are those of its test.
+var netdataPhases = []string{"write", "mixed", "read"}
 
 // runNetdata runs its test, which has all phases in one go, and returns what each measured by name. points, if not zero, ends each series there.
 func (p *plan) runNetdata(ctx context.Context, kind string, cacheBytes int64, group *cgroup, points int) (map[string]figures, error) {

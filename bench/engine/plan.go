@@ -178,11 +178,11 @@ func (p *plan) measureNetdata(ctx context.Context, kind string) error {
 			}
 		}
 	}
-	phases, err := p.runNetdata(ctx, kind, 4*bigCacheBytes, nil, int(restFill/time.Second))
+	phases, err := p.runNetdata(ctx, kind, tinyCacheBytes, nil, int(restFill/time.Second))
 	if err != nil {
 		return err
 	}
-	p.add(kind, netdataName, atRestColumn, phases["end"])
+	p.add(kind, netdataName, atRestColumn, phases["read"]) // what is in its files by then; the newest values are not
 	return nil
 }
 
@@ -217,7 +217,7 @@ func (p *plan) child(ctx context.Context, kind, engine string, c column) (f figu
 		}
 		defer func() { err = errors.Join(err, g.remove()) }()
 		args = g.command(args)
-		env = append(env, fmt.Sprintf("GOMEMLIMIT=%dMiB", p.memoryMiB*3/4)) // the rest is for the kernel's cache of files
+		env = append(env, fmt.Sprintf("GOMEMLIMIT=%dMiB", p.memoryMiB/2)) // the rest is for what Go does not count and the kernel's cache of files
 	}
 	var errs bytes.Buffer
 	command := exec.CommandContext(ctx, args[0], args[1:]...)

@@ -51,7 +51,11 @@ func (p *plan) printTable(kind string) {
 			row += fmt.Sprintf(" | %.3g (%.3g + %.3g)", f.perCore()/1e6, f.Writes/1e6, f.Reads/1e6)
 		}
 		if f, ok := p.median(kind, engine, atRestColumn); ok {
-			row += fmt.Sprintf(" | %.3g", f.BytesPerSample)
+			at := ""
+			if engine == netdataName {
+				at = "≥ " // its newest values are in no file
+			}
+			row += fmt.Sprintf(" | %s%.3g", at, f.BytesPerSample)
 		} else {
 			row += " | –"
 		}

@@ -35,7 +35,7 @@ func (a *atRest) NewReader() func(context.Context, model.ItemID, model.TimeRange
 }
 
 func (a *atRest) Flush(ctx context.Context) error {
-	if err := a.DB.Flush(ctx); err != nil {
+	if err := a.ClosePair(ctx); err != nil {
 		return err
 	}
 	_, err := a.Recompress(ctx, dbengine.Recompress{})

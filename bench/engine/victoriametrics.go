@@ -40,11 +40,19 @@ func openVictoria(_ context.Context, o *bench.Options) (bench.Store, error) {
 
 func (v *victoria) Define(_ context.Context, defs []storage.ItemDefinition) error {
 	v.names = make([][]byte, len(defs)+1)
+	rows := make([]vmstorage.MetricRow, len(defs))
 	for i := range defs {
 		v.names[defs[i].ID] = vmstorage.MarshalMetricNameRaw(nil, []prompb.Label{{Name: "__name__", Value: metricName(defs[i].ID)}})
+		rows[i] = vmstorage.MetricRow{MetricNameRaw: v.names[defs[i].ID], Timestamp: defined}
 	}
+	// Else readers that come before its index is written remember for a while that there is nothing.
+	v.db.RegisterMetricNames(nil, rows)
+	v.db.DebugFlush()
 	return nil
 }
+
+// defined is when the metrics are made known, the first instant of the workload in milliseconds.
+const defined = 1_767_225_600_000
 
 // Append stores a batch with all 64 bits of precision.
 func (v *victoria) Append(_ context.Context, b *model.Batch) error {

@@ -169,8 +169,6 @@ static int stress(void) {
 	}
 	running = 1;
 	((void (*)(unsigned, unsigned, unsigned, unsigned, unsigned, unsigned))(base + STRESS_TEST))(a[0], a[1], a[2], a[3], a[4], a[5]);
-	struct counts end = count();
-	fprintf(stderr, "\nPHASE end disk=%ld samples=%lu\n", disk_bytes(), end.written);
 	_exit(0);
 }
 

@@ -284,6 +284,7 @@ func (d *decoded) add(samples []sample) {
 type encoding struct {
 	db      *DB
 	numbers []uint64
+	room    []byte
 	// times were encoded as column: the series of a group have the same.
 	times  []int64
 	column []byte
@@ -296,16 +297,18 @@ func (x *encoding) appendPages(pages []extent.Page, d *sealed, kind uint8, at []
 		p := extent.Page{
 			Item: d.series.id, Type: d.valueType, Kind: kind, From: at[0], To: at[n-1], Count: n, Times: x.appendTimes(at[:n]),
 		}
+		room := x.room[:0]
 		switch {
 		case scale != 0:
-			p.Values = page.AppendDecimals(nil, bits[:n], int(scale-1))
+			room = page.AppendDecimals(room, bits[:n], int(scale-1))
 		case d.valueType == model.Float:
-			p.Values = page.AppendFloats(nil, bits[:n])
+			room = page.AppendFloats(room, bits[:n])
 		case d.valueType == model.Uint:
-			p.Values = page.AppendUints(nil, bits[:n])
+			room = page.AppendUints(room, bits[:n])
 		default:
-			p.Values = page.AppendBlobs(nil, d.arena, bits[:n])
+			room = page.AppendBlobs(room, d.arena, bits[:n])
 		}
+		p.Values, x.room = append([]byte(nil), room...), room // it goes to the cache, where slack would count
 		pages = append(pages, p)
 		at, bits = at[n:], bits[n:]
 	}
@@ -345,7 +348,7 @@ func (db *DB) install(group []built, p *pair, refs []extentPlace) {
 			q, e := &b.pages[k], &refs[b.extent]
 			if !b.text && q.Kind != extent.Hourly { // it was hot, and may be asked for soon; texts are kept compressed
 				key := pagecache.Key{File: p.key, Offset: e.offset, Slot: int32(b.slot + k)}
-				db.cache.Put(key, *q, len(q.Times)+len(q.Values)+pageCharge)
+				db.cache.Put(key, *q, cap(q.Times)+cap(q.Values)+pageCharge)
 			}
 			b.series.adopt(pageRef{
 				pair: p, at: e.at, length: e.length, sequence: e.sequence, slot: uint16(b.slot + k), from: q.From, to: q.To,

@@ -3,6 +3,7 @@ package dbengine
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"tidemark/model"
 	"tidemark/storage"
@@ -63,7 +64,7 @@ func (db *DB) fetchPage(ref *pageRef, keep bool) (extent.Page, error) {
 		return db.readExtent(ref)
 	}
 	timesAt, timesSize, valuesAt, valuesSize := d.Span(int(ref.slot))
-	b := make([]byte, timesSize+valuesSize)
+	b := slices.Grow([]byte(nil), timesSize+valuesSize)[:timesSize+valuesSize] // its capacity is what it takes
 	times, values := b[:timesSize:timesSize], b[timesSize:]
 	if timesAt+timesSize == valuesAt {
 		err = p.readAt(b, offset+int64(timesAt))
@@ -79,7 +80,7 @@ func (db *DB) fetchPage(ref *pageRef, keep bool) (extent.Page, error) {
 		return extent.Page{}, ref.locate(err)
 	}
 	if keep {
-		db.cache.Put(key, q, len(b)+pageCharge)
+		db.cache.Put(key, q, cap(b)+pageCharge)
 	}
 	return q, nil
 }
