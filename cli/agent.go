@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"tidemark/agent"
 )
@@ -54,7 +55,15 @@ func runAgent(c *cobra.Command, s *settings) error {
 		return err
 	}
 	fmt.Fprintf(c.OutOrStdout(), "The agent sends to %s\n", conf.Agent.Server)
-	return errors.Join(a.Run(c.Context()), a.Close())
+	g, ctx := errgroup.WithContext(c.Context())
+	g.Go(func() error { return a.Run(ctx) })
+	if options.Mongo.Interface != "" {
+		g.Go(func() error {
+			keepPagesDropped(ctx)
+			return nil
+		})
+	}
+	return errors.Join(g.Wait(), a.Close())
 }
 
 // testKey measures one key.

@@ -62,7 +62,7 @@ func runExport(ctx context.Context, w *watch, l net.Listener, top int) error {
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return w.sniffer.Run(ctx, w.source, sniff.RunOptions{Now: w.now, Tick: func(from, to int64) { live.Take(w.sniffer, from, to) }})
+		return w.run(ctx, func(from, to int64) { live.Take(w.sniffer, from, to) })
 	})
 	g.Go(func() error {
 		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -46,6 +47,20 @@ type watch struct {
 // garbagePercent keeps the memory of a process that only watches close to what it needs: it allocates next to nothing for a packet, so that collecting
 // garbage often costs little.
 const garbagePercent = 20
+
+// pagesDroppedEvery is after how many seconds the pages of the program that came back are dropped again.
+const pagesDroppedEvery = 60
+
+// run watches until the context or the source ends and calls tick once a second.
+func (w *watch) run(ctx context.Context, tick func(from, to int64)) error {
+	ticks := 0
+	return w.sniffer.Run(ctx, w.source, sniff.RunOptions{Now: w.now, Tick: func(from, to int64) {
+		if ticks++; ticks%pagesDroppedEvery == 0 {
+			dropUnusedPages()
+		}
+		tick(from, to)
+	}})
+}
 
 // open opens the source. After a network interface was opened, every privilege is dropped; what could not be dropped is said on stderr.
 func (m *mongoSource) open(paced bool, stderr io.Writer) (*watch, error) {

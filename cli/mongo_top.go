@@ -55,7 +55,7 @@ func printTop(ctx context.Context, w *watch, out io.Writer, length time.Duration
 		defer cancel()
 	}
 	live := sniff.NewLive()
-	err := w.sniffer.Run(ctx, w.source, sniff.RunOptions{Now: w.now, Tick: func(from, to int64) { live.Take(w.sniffer, from, to) }})
+	err := w.run(ctx, func(from, to int64) { live.Take(w.sniffer, from, to) })
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
@@ -84,10 +84,10 @@ func runTop(ctx context.Context, w *watch, out *os.File) error {
 	p := tea.NewProgram(newTopScreen(w.name, live), tea.WithContext(ctx), tea.WithOutput(out))
 	done := make(chan error, 1)
 	go func() {
-		err := w.sniffer.Run(ctx, w.source, sniff.RunOptions{Now: w.now, Tick: func(from, to int64) {
+		err := w.run(ctx, func(from, to int64) {
 			live.Take(w.sniffer, from, to)
 			p.Send(topTick{})
-		}})
+		})
 		p.Send(topEnd{err})
 		done <- err
 	}()

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,6 +34,20 @@ func dropUnusedPages() {
 		var from, to uintptr
 		if _, err := fmt.Sscanf(fields[0], "%x-%x", &from, &to); err == nil && to > from {
 			_, _, _ = syscall.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED)
+		}
+	}
+}
+
+// keepPagesDropped drops them again every minute, as all kinds of access bring back more than they need, until the context ends.
+func keepPagesDropped(ctx context.Context) {
+	again := time.NewTicker(pagesDroppedEvery * time.Second)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+			dropUnusedPages()
 		}
 	}
 }
