@@ -75,6 +75,7 @@ func (a *authority) give(name string) { a.sign(name, false, a.certificate, a.key
 // Debian's zabbix_proxy and ours speak to our server with certificates on both sides. A certificate of the same authority for somebody else is
 // not let in.
 func TestCertificates(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	for _, name := range []string{"server", "branch", "other"} {
 		a.give(name)

@@ -154,6 +154,7 @@ func payload() string {
 // An agent and senders speak to our proxy, and that to our server, each with a pre-shared key. Every one of the three is killed in the middle,
 // and the server is away for a while: nothing is lost, nothing is doubled.
 func TestTidemarkProxy(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, "")
 	psk := write(t, s.dir, "psk", pskText)
 	s.tell("proxies", "add", "branch", "--accept", "psk", "--psk-identity", "branch key", "--psk-file", psk)

@@ -120,6 +120,7 @@ func numbered(began time.Time, from, to int) string {
 // A zabbix_proxy gets its configuration and brings values, agents that register themselves and the state of interfaces. Neither an outage nor
 // a kill of either loses or doubles a value, and what the proxy preprocessed is not preprocessed again.
 func TestZabbixProxy(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, "")
 	psk := filepath.Join(s.dir, "psk")
 	if err := os.WriteFile(psk, []byte(pskText), 0o600); err != nil {

@@ -202,6 +202,7 @@ func zabbixObjects(a *agent) string {
 
 // Our proxy works for Zabbix's own server 6.0 as for ours: over an outage of the server and kills of agent and proxy nothing is lost or doubled.
 func TestTidemarkProxy_zabbixServer(t *testing.T) {
+	t.Parallel()
 	d := startDatabase(t)
 	z := &zabbixServer{t: t, dir: t.TempDir(), address: freeport.Address(t)}
 	psk := write(t, z.dir, "psk", pskText)
