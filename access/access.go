@@ -62,6 +62,8 @@ type Options struct {
 	// Token, if not empty, lets whoever sends it in as administrator. It is the one of the configuration's token file, and with it
 	// loopback alone is not enough.
 	Token string
+	// ReadOnly lets whoever needs no user in as viewer instead of administrator.
+	ReadOnly bool
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Logger gets what cannot be written; nil discards.

@@ -454,3 +454,13 @@ func FuzzParseArgon(f *testing.F) {
 		}
 	})
 }
+
+func TestControl_readOnly(t *testing.T) {
+	c, err := Open(t.Context(), Options{Store: &fakeStore{}, Token: "0123456789abcdef", ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i, err := c.Identify(Credentials{Token: "0123456789abcdef"}); err != nil || i.MostRole() != model.Viewer || !i.SeesAllHosts() || !c.ReadOnly() {
+		t.Errorf("the token of the file is %+v, %v", i, err)
+	}
+}

@@ -43,6 +43,18 @@ func Everything(via Via) *Identity {
 	return &Identity{Name: string(via), Via: via, Role: model.Administrator, AllHosts: true}
 }
 
+// everything is the identity of those who need no user here.
+func (c *Control) everything(via Via) *Identity {
+	i := Everything(via)
+	if c.o.ReadOnly {
+		i.Role = model.Viewer
+	}
+	return i
+}
+
+// ReadOnly reports whether nobody is administrator without being a user.
+func (c *Control) ReadOnly() bool { return c.o.ReadOnly }
+
 // SeesAllHosts reports whether no host is hidden.
 func (i *Identity) SeesAllHosts() bool {
 	return i != nil && i.Role >= model.Viewer && (i.AllHosts || i.Role == model.Administrator)
@@ -132,7 +144,7 @@ func (c *Control) Identify(sent Credentials) (*Identity, error) {
 		}
 	}
 	if sent.Loopback && c.open() {
-		return Everything(ViaLoopback), nil
+		return c.everything(ViaLoopback), nil
 	}
 	return nil, ErrUnknown
 }
@@ -162,7 +174,7 @@ func (c *Control) byToken(text string) (*Identity, error) {
 	hash := hashOf(text)
 	// Looking for a hash gives nothing away by its time: who cannot invert it cannot come nearer to one.
 	if c.o.Token != "" && hash == c.token {
-		return Everything(ViaTokenFile), nil
+		return c.everything(ViaTokenFile), nil
 	}
 	t, now := c.tokens[hash], c.o.Now()
 	if t == nil || t.ExpiresAt != 0 && now.UnixNano() >= t.ExpiresAt {

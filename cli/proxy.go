@@ -1,16 +1,20 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"tidemark/config"
 	"tidemark/internal/tlsdial"
 	"tidemark/proxy"
+	"tidemark/server"
 )
 
 func proxyCommand() *cobra.Command {
@@ -40,12 +44,76 @@ func runProxy(c *cobra.Command, s *settings) error {
 	if err != nil {
 		return err
 	}
-	p, err := proxy.Open(c.Context(), options)
+	page, address, err := openProxyPage(c.Context(), conf, s.logger(c.ErrOrStderr()))
 	if err != nil {
 		return errors.Join(err, closeListeners(&options))
 	}
+	if page != nil {
+		options.Page = page
+		fmt.Fprintf(c.OutOrStdout(), "The page is at %s\n", address)
+	}
+	p, err := proxy.Open(c.Context(), options)
+	if err != nil {
+		if page != nil {
+			err = errors.Join(err, page.Close())
+		}
+		return errors.Join(err, closeListeners(&options))
+	}
 	fmt.Fprintf(c.OutOrStdout(), "The proxy %s sends to %s; agents and senders: %s, state: %s/api/state\n", options.Name, options.Server, options.Trapper.Addr(), pageURL(conf, options.HTTP))
-	return errors.Join(p.Run(c.Context()), p.Close())
+	if page == nil {
+		return errors.Join(p.Run(c.Context()), p.Close())
+	}
+	return runWithPage(c.Context(), p, page)
+}
+
+// runWithPage runs a proxy with its page until ctx ends. The proxy stops first, while the page can still take what passes.
+func runWithPage(ctx context.Context, p *proxy.Proxy, page *server.Server) error {
+	g, running := errgroup.WithContext(ctx)
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+	g.Go(func() error {
+		defer stopServing()
+		return errors.Join(p.Run(running), p.Close())
+	})
+	g.Go(func() error { return page.Run(serving) })
+	err := g.Wait()
+	return errors.Join(err, page.Close())
+}
+
+// pageDiskSpace bounds what a proxy keeps to show when storage.disk_space says nothing.
+const pageDiskSpace = 1 << 30
+
+// openProxyPage opens the page of a proxy, in a folder of its own; nil when there is to be none.
+func openProxyPage(ctx context.Context, c *config.Config, logger *slog.Logger) (*server.Server, string, error) {
+	if c.Proxy.Keep == 0 {
+		return nil, "", nil
+	}
+	own := *c
+	own.HTTP.Listen, own.Data = c.Proxy.Page, filepath.Join(c.Data, "page")
+	if !loopback(own.HTTP.Listen) && own.HTTP.TokenFile == "" {
+		return nil, "", usagef("proxy.page %q is no loopback address: give http.token_file, a file with the token that clients send, or use 127.0.0.1 and a tunnel such as ssh -L 8420:127.0.0.1:8420", own.HTTP.Listen)
+	}
+	token, err := readToken(&own)
+	if err != nil {
+		return nil, "", err
+	}
+	web, err := listenHTTP(&own)
+	if err != nil {
+		return nil, "", err
+	}
+	size := own.Storage.DiskSpaceBytes
+	if size == 0 {
+		size = pageDiskSpace
+	}
+	page, err := server.Open(ctx, server.Options{
+		Data: own.Data, HTTP: web, Token: token, Mirror: true, OverrideHistory: c.Proxy.Keep, OverrideTrends: c.Proxy.Keep, DiskSpaceBytes: size,
+		PageCacheBytes: own.Storage.PageCacheBytes, MinuteShare: tierShare(own.Storage.MinuteShare), HourShare: tierShare(own.Storage.HourShare), Relaxed: true,
+		Version: Version, Logger: logger.With("part", "page"),
+	})
+	if err != nil {
+		return nil, "", errors.Join(err, web.Close())
+	}
+	return page, pageURL(&own, web), nil
 }
 
 // proxyOptions opens the listeners and turns the settings into those of the proxy.

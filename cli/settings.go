@@ -34,6 +34,8 @@ type settings struct {
 	// proxy has the flags that say how to connect to a server mean the proxy instead of the agent.
 	proxy                     bool
 	proxyName                 string
+	proxyKeep                 time.Duration
+	proxyPage                 string
 	standbyOf                 string
 	standbyTokenFile          string
 	replaceData, alertsPaused bool
@@ -96,6 +98,8 @@ func (s *settings) addProxy(f *pflag.FlagSet) {
 	f.StringVar(&s.proxyName, "name", "", "name of this proxy at the server (default: the machine's host name)")
 	f.StringVar(&s.trapper, "trapper", "", "address for agents and senders (default 127.0.0.1:10051)")
 	f.StringVar(&s.http, "http", "", "address of metrics and state (default "+config.DefaultProxyListen+")")
+	f.DurationVar(&s.proxyKeep, "keep", 0, "keep values this long and show them on a page of the proxy's own, such as 24h (default none)")
+	f.StringVar(&s.proxyPage, "page", "", "address of that page (default 127.0.0.1:8420)")
 	s.addTLS(f)
 }
 
@@ -122,6 +126,7 @@ func (s *settings) load() (*config.Config, error) {
 		{"trapper", &c.Trapper.Listen, s.trapper},
 		{"server", server, s.agentServer},
 		{"name", &c.Proxy.Name, s.proxyName},
+		{"page", &c.Proxy.Page, s.proxyPage},
 		{"host", &c.Agent.Host, s.agentHost},
 		{"mongo", &c.Agent.MongoInterface, s.mongo},
 		{"tls-connect", &secured.Connect, s.tls.Connect},
@@ -150,6 +155,9 @@ func (s *settings) load() (*config.Config, error) {
 	}
 	if s.flags.Changed("durability") {
 		c.Storage.Durability = config.Durability(s.durability)
+	}
+	if s.flags.Changed("keep") {
+		c.Proxy.Keep = s.proxyKeep
 	}
 	if s.flags.Changed("interval") {
 		c.Agent.Interval = s.agentInterval

@@ -17,6 +17,9 @@ type Proxy struct {
 	BufferBytes int64
 	BufferAge   time.Duration
 	TLS         AgentTLS
+	// Keep is how long values are kept to be shown on a page of the proxy's own, at the address Page; zero for no page.
+	Keep time.Duration
+	Page string
 }
 
 const (
@@ -25,13 +28,14 @@ const (
 	minProxyRefresh     = time.Second
 	maxProxyRefresh     = 24 * time.Hour
 	minProxyBufferAge   = time.Hour
+	maxProxyKeep        = 30 * 24 * time.Hour
 )
 
 // DefaultProxyListen is where a proxy serves its metrics when http.listen says nothing.
 const DefaultProxyListen = "127.0.0.1:8421"
 
 func defaultProxy() Proxy {
-	return Proxy{Server: "127.0.0.1:10051", Refresh: time.Minute, BufferBytes: 4 << 30, BufferAge: 7 * 24 * time.Hour, TLS: AgentTLS{Connect: "unencrypted"}}
+	return Proxy{Server: "127.0.0.1:10051", Refresh: time.Minute, BufferBytes: 4 << 30, BufferAge: 7 * 24 * time.Hour, TLS: AgentTLS{Connect: "unencrypted"}, Page: "127.0.0.1:8420"}
 }
 
 // proxyFields are the settings of a proxy.
@@ -41,6 +45,8 @@ var proxyFields = append([]field{
 	setting("proxy.refresh", ParseDuration, func(c *Config) *time.Duration { return &c.Proxy.Refresh }, checkRefresh),
 	setting("proxy.buffer", ParseSize, func(c *Config) *int64 { return &c.Proxy.BufferBytes }, atLeast(MinProxyBufferBytes, false)),
 	setting("proxy.buffer_age", ParseDuration, func(c *Config) *time.Duration { return &c.Proxy.BufferAge }, checkBufferAge),
+	setting("proxy.keep", ParseDuration, func(c *Config) *time.Duration { return &c.Proxy.Keep }, checkKeepTime),
+	setting("proxy.page", parseText, func(c *Config) *string { return &c.Proxy.Page }, checkAddress),
 }, tlsFields("proxy.tls", func(c *Config) *AgentTLS { return &c.Proxy.TLS })...)
 
 // tlsFields are the settings of connections to the server.
@@ -77,6 +83,13 @@ func checkRefresh(d time.Duration) error {
 func checkBufferAge(d time.Duration) error {
 	if d != 0 && d < minProxyBufferAge {
 		return fmt.Errorf("found %s; expected 0 for no limit, or at least %s", d, minProxyBufferAge)
+	}
+	return nil
+}
+
+func checkKeepTime(d time.Duration) error {
+	if d != 0 && (d < time.Hour || d > maxProxyKeep) {
+		return fmt.Errorf("found %s; expected 0 for no page, or %s to %s", d, time.Hour, maxProxyKeep)
 	}
 	return nil
 }

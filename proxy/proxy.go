@@ -60,10 +60,20 @@ type Options struct {
 	SSLFolder       string
 	JavaGateway     string
 	ScriptWorker    []string
+	// Page, if not nil, shows what passes.
+	Page Page
 	// Version is that of the program.
 	Version string
 	// Logger may be nil.
 	Logger *slog.Logger
+}
+
+// Page keeps and shows what passes a proxy.
+type Page interface {
+	// Follow makes hosts and items known. It is called by one goroutine, and not before Run.
+	Follow(ctx context.Context, s *confcache.Snapshot) error
+	// Show takes copies of values; it must not wait, and the batch must not change.
+	Show(b *model.Batch)
 }
 
 // The defaults of Options.

@@ -78,6 +78,9 @@ func (p *Proxy) keep(ctx context.Context) error {
 			return err
 		}
 		p.facts.observe(b)
+		if p.o.Page != nil {
+			p.o.Page.Show(b)
+		}
 		err = p.queue.Append(b)
 		for failed := false; err != nil && ctx.Err() == nil; err = p.queue.Append(b) {
 			if !failed {
@@ -120,6 +123,7 @@ func (p *Proxy) age(ctx context.Context) error {
 // ask gets the configuration, again and again.
 func (p *Proxy) ask(ctx context.Context) error {
 	said := ""
+	p.follow(ctx)
 	for ctx.Err() == nil {
 		pause := p.o.Refresh
 		err := p.askOnce(ctx)
@@ -157,7 +161,18 @@ func (p *Proxy) askOnce(ctx context.Context) error {
 	s := p.cache.Snapshot()
 	p.configuration.settled(s.Revision())
 	p.logger.Info("a new configuration is in force", "hosts", s.HostCount(), "items", s.ItemCount())
+	p.follow(ctx)
 	return nil
+}
+
+// follow brings the configuration to the page.
+func (p *Proxy) follow(ctx context.Context) {
+	if p.o.Page == nil {
+		return
+	}
+	if err := p.o.Page.Follow(ctx, p.cache.Snapshot()); err != nil && ctx.Err() == nil {
+		p.logger.Error("the page does not show the newest configuration", "error", err)
+	}
 }
 
 // serveHTTP serves metrics and state.

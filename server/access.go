@@ -14,7 +14,7 @@ import (
 // openAccess reads the users.
 func (s *Server) openAccess(ctx context.Context, _ vfs.FS) error {
 	var err error
-	s.access, err = access.Open(ctx, access.Options{Store: s.db, Token: s.o.Token, Logger: s.logger, Metrics: s.metrics})
+	s.access, err = access.Open(ctx, access.Options{Store: s.db, Token: s.o.Token, ReadOnly: s.o.Mirror, Logger: s.logger, Metrics: s.metrics})
 	if err != nil {
 		return fmt.Errorf("open the users: %w", err)
 	}

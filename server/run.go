@@ -60,7 +60,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.replica != nil {
 		g.Go(func() error { return s.replica.run(running) })
 	}
-	g.Go(func() error { return s.trapper.Serve(running, s.o.Trapper) })
+	if s.o.Trapper != nil {
+		g.Go(func() error { return s.trapper.Serve(running, s.o.Trapper) })
+	}
 	g.Go(func() error { return s.access.Run(running) })
 	g.Go(func() error { return s.cache.Run(running, s.db.Changed()) })
 	g.Go(func() error { return s.polling.Run(running) })

@@ -98,6 +98,9 @@ type Options struct {
 	Peer Peer
 	// AlertsPaused sends no alerts until somebody resumes them.
 	AlertsPaused bool
+	// Mirror makes the server show hosts and values of another process (Follow, Show) and nothing of its own; who is let in may look and change
+	// nothing. Trapper may be nil then.
+	Mirror bool
 	// Version is shown on the page.
 	Version string
 	// Logger may be nil.
@@ -138,6 +141,7 @@ type Server struct {
 	trapper     *trapper.Server
 	agents      *agentAccess
 	proxies     *proxies
+	mirror      *mirror
 	polling     *polling
 	checks      *collectors.Set
 	traps       *collectors.Traps
@@ -391,6 +395,9 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 		options.Registrar = &registrar{db: s.db, cache: s.cache, own: s.ownTemplate(), actions: s.network, logger: s.logger}
 	}
 	s.trapper = trapper.New(options)
+	if s.o.Mirror {
+		s.mirror = newMirror(s.metrics)
+	}
 	s.traps = s.openTraps()
 	if err := s.openSeries(); err != nil {
 		return err

@@ -217,7 +217,7 @@ func (a *API) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) formatMe(who *access.Identity) Me {
-	me := Me{Name: who.Name, Role: who.MostRole().String(), AllHosts: who.SeesAllHosts(), Via: string(who.Via), First: !a.options.Access.HasAdministrator()}
+	me := Me{Name: who.Name, Role: who.MostRole().String(), AllHosts: who.SeesAllHosts(), Via: string(who.Via), First: !a.options.Access.HasAdministrator() && !a.options.Access.ReadOnly()}
 	if who.User != 0 {
 		me.ID = formatID(who.User)
 	}

@@ -158,7 +158,8 @@ func TestTidemarkProxy(t *testing.T) {
 	s := startServer(t, "")
 	psk := write(t, s.dir, "psk", pskText)
 	s.tell("proxies", "add", "branch", "--accept", "psk", "--psk-identity", "branch key", "--psk-file", psk)
-	p := startTidemarkProxy(t, s.trapper, "  tls: {connect: psk, psk_identity: branch key, psk_file: "+psk+"}\n")
+	page := &server{t: t, http: freeport.Address(t)}
+	p := startTidemarkProxy(t, s.trapper, fmt.Sprintf("  keep: 1h\n  page: %q\n  tls: {connect: psk, psk_identity: branch key, psk_file: %s}\n", page.http, psk))
 	a := newAgent(t, p)
 	s.importHosts(branchHost(a.port, "http://"+s.http+"/-/ready", a.log))
 	s.setTLS("db1", `{"connect":"unencrypted","accept":["unencrypted","psk"],"psk_identity":"agent key","psk":"`+pskText+`"}`)
@@ -182,8 +183,16 @@ func TestTidemarkProxy(t *testing.T) {
 	send(200, 3200)
 	a.lines(150, 200)
 	p.restart()
+	until(t, "the page of the proxy shows values while the server is away", func() bool { return len(page.values("db1", "numbers")) > 0 })
 	if n := p.state().Waiting; n < 2*3000 {
 		t.Errorf("after a kill %d values wait in the proxy, want at least %d", n, 2*3000)
+	}
+	resp, err := http.Post("http://"+page.http+"/api/import", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != http.StatusForbidden {
+		t.Errorf("a change on the page of the proxy is answered %s", resp.Status)
 	}
 	a.kill()
 	a.lines(200, 250)
