@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -104,9 +105,13 @@ func (n *node) importHost() {
 }
 
 // send sends a value in the sender's protocol until it is taken.
-func (n *node) send(host, key, value string) {
+func (n *node) send(host, key, value string) { n.sendTimes(host, key, value, 1) }
+
+// sendTimes sends a value several times in one request.
+func (n *node) sendTimes(host, key, value string, times int) {
 	n.t.Helper()
-	body := fmt.Sprintf(`{"request":"sender data","data":[{"host":%q,"key":%q,"value":%q}]}`, host, key, value)
+	row := fmt.Sprintf(`{"host":%q,"key":%q,"value":%q}`, host, key, value)
+	body := `{"request":"sender data","data":[` + strings.Repeat(row+",", times-1) + row + `]}`
 	frame := append([]byte("ZBXD\x01"), binary.LittleEndian.AppendUint64(nil, uint64(len(body)))...)
 	until(n.t, "a value is taken", func() bool {
 		c, err := net.Dial("tcp", n.trapper)
@@ -118,7 +123,7 @@ func (n *node) send(host, key, value string) {
 			return false
 		}
 		answer, _ := io.ReadAll(c)
-		return bytes.Contains(answer, []byte("processed: 1; failed: 0"))
+		return bytes.Contains(answer, []byte(fmt.Sprintf("processed: %d; failed: 0", times)))
 	})
 }
 
@@ -235,4 +240,34 @@ func TestSynchronous(t *testing.T) {
 	a.follows(b)
 	equal(t, a, b)
 	t.Logf("%d values, %d requests repeated", r.Sent, r.Retries)
+}
+
+// TestBehind keeps a standby away for longer than its primary's log reaches back: it copies everything again.
+func TestBehind(t *testing.T) {
+	a, b := newNode(t), newNode(t)
+	a.start()
+	a.importHost()
+	a.send("web-1", "text", "first")
+	b.start("--standby-of", a.http)
+	b.follows(a)
+	b.kill()
+	for range 60 { // 64 MiB, of which half is kept
+		text := make([]byte, 60<<10)
+		for i := range text {
+			text[i] = byte('a' + rand.IntN(26))
+		}
+		a.sendTimes("web-1", "text", string(text), 18)
+	}
+	b.start("--standby-of", a.http)
+	log := filepath.Join(b.dir, "server.log")
+	until(t, "the standby is seeded again", func() bool {
+		text, err := os.ReadFile(log)
+		return err == nil && bytes.Contains(text, []byte("everything is copied again"))
+	})
+	until(t, "the standby has all that the primary has", func() bool {
+		var one, two state
+		return a.fetch("/api/standby", &one) == nil && b.fetch("/api/standby", &two) == nil && two.Lag != nil && two.Lag.Connected && two.Lag.Bytes == 0 &&
+			len(one.Standbys) == 1 && one.Standbys[0].LagBytes == 0 && !one.Standbys[0].Seeding
+	})
+	equal(t, a, b)
 }

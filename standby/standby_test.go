@@ -1,0 +1,164 @@
+package standby
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"tidemark/catalog"
+	"tidemark/confdb"
+)
+
+// TestNode goes through the life of two servers: each step is there after a restart.
+func TestNode(t *testing.T) {
+	dir := t.TempDir()
+	n, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := func(what string, err error, role Role, epoch uint64, refusal error) {
+		t.Helper()
+		again, openErr := Open(dir)
+		if openErr != nil || err != nil {
+			t.Fatalf("%s: %v, %v", what, err, openErr)
+		}
+		if s := again.State(); s.Role != role || s.Epoch != epoch || !errors.Is(again.Refusal(), refusal) || !reflect.DeepEqual(s, n.State()) {
+			t.Errorf("%s: %+v, refusal %v; expected %s with epoch %d, refusal %v", what, s, again.Refusal(), role, epoch, refusal)
+		}
+	}
+	step("new", nil, Primary, 1, nil)
+	step("a lower epoch", n.Fence(1), Primary, 1, nil)
+	step("standbys", errors.Join(n.AddStandby("a"), n.AddStandby("b"), n.AddStandby("a"), n.AddStandby("")), Primary, 1, nil)
+	if got := n.State().Standbys; !reflect.DeepEqual(got, []string{"a", "b"}) {
+		t.Errorf("the standbys are %q", got)
+	}
+	step("fenced", n.Fence(5), Fenced, 1, ErrFenced)
+	_, err = n.Promote(false)
+	step("promoted by hand", err, Primary, 6, nil)
+	if s := n.State(); s.Translate || s.Unfenced {
+		t.Errorf("%+v", s)
+	}
+	step("followed", n.change(func(s *State) { s.Role, s.Primary, s.Seed, s.FollowedEpoch = Standby, "a", 77, 6 }), Standby, 6, ErrStandby)
+	epoch, err := n.Promote(true)
+	step("promoted", err, Primary, 7, nil)
+	if s := n.State(); epoch != 7 || !s.Translate || !s.Unfenced || s.FollowedEpoch != 6 {
+		t.Errorf("epoch %d, %+v", epoch, s)
+	}
+	step("told", n.Told(), Primary, 7, nil)
+}
+
+func TestLoad_refuses(t *testing.T) {
+	for name, text := range map[string]string{
+		"no JSON": "{", "no cluster": `{"epoch":1,"role":"primary"}`, "no epoch": `{"cluster":"0123456789abcdef0123456789abcdef","role":"primary"}`,
+		"another role": `{"cluster":"0123456789abcdef0123456789abcdef","epoch":1,"role":"boss"}`, "too long": strings.Repeat(" ", maxStateBytes+1),
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, found, err := Load(dir); err == nil || found || !strings.Contains(err.Error(), FileName) {
+			t.Errorf("%s: found %v, %v", name, found, err)
+		}
+	}
+}
+
+// TestFinishSeed interrupts the exchange of old data for new at each of its steps.
+func TestFinishSeed(t *testing.T) {
+	files := []string{"engine/new", "catalog/new", confdb.FileName, confdb.SecretFileName}
+	for done := range len(seeded) + 1 {
+		dir := t.TempDir()
+		put := func(name, text string) {
+			t.Helper()
+			path := filepath.Join(dir, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range []string{"engine/old", "catalog/old", confdb.FileName, confdb.FileName + "-wal", confdb.SecretFileName, "snapshots/one/file", "spool/kept"} {
+			put(name, "old")
+		}
+		for _, name := range files {
+			put("seed/"+name, "new")
+		}
+		state, _ := json.Marshal(State{Cluster: "0123456789abcdef0123456789abcdef", Epoch: 3, Role: Standby, Seed: 9})
+		put("seed/"+readyName, string(state))
+		for _, name := range seeded[:done] { // what an interrupted one did
+			if err := errors.Join(os.RemoveAll(filepath.Join(dir, name)), os.Rename(filepath.Join(dir, "seed", name), filepath.Join(dir, name))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			if err := FinishSeed(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range files {
+			if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != "new" {
+				t.Errorf("after %d steps %s is %q, %v", done, name, text, err)
+			}
+		}
+		for _, name := range []string{"engine/old", "catalog/old", "seed", "snapshots"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("after %d steps there is %s: %v", done, name, err)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(dir, "spool/kept")); err != nil {
+			t.Error(err)
+		}
+		if s, found, err := Load(dir); err != nil || !found || s.Role != Standby || s.Seed != 9 {
+			t.Errorf("%+v %v %v", s, found, err)
+		}
+	}
+}
+
+func TestParsePosition(t *testing.T) {
+	f := func(text string, want bool) {
+		t.Helper()
+		if _, _, ok := parsePosition(text); ok != want {
+			t.Errorf("%q is taken: %v", text, ok)
+		}
+	}
+	f(positionMark(7, 1<<60, 0).Value, true)
+	if epoch, lsn, _ := parsePosition("7 99"); epoch != 7 || lsn != 99 {
+		t.Errorf("%d %d", epoch, lsn)
+	}
+	for _, text := range []string{"", "7", "7 ", " 7", "7 x", "7 8 9", "-1 2"} {
+		f(text, false)
+	}
+}
+
+// FuzzAnswer reads answers that no primary sent, and gives back those that one did.
+func FuzzAnswer(f *testing.F) {
+	var b bytes.Buffer
+	a := &LogAnswer{LogHeader: LogHeader{Cluster: "c", Epoch: 2, From: 3, Catalog: catalog.Position{Number: 1, Offset: 32}}, Log: []byte("log"), CatalogRecords: []byte("records")}
+	if err := a.write(&b); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Add(b.Bytes()[:b.Len()-1])
+	f.Add([]byte{255, 255, 255, 255})
+	f.Add([]byte("\x10\x00\x00\x00{\"log_bytes\":-1}"))
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		got, err := readLogAnswer(bytes.NewReader(sent))
+		if err != nil {
+			if !errors.Is(err, ErrAnswer) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		var again bytes.Buffer
+		if err := got.write(&again); err != nil {
+			t.Fatal(err)
+		}
+		back, err := readLogAnswer(&again)
+		if err != nil || !reflect.DeepEqual(back, got) {
+			t.Errorf("%+v became %+v, %v", got, back, err)
+		}
+	})
+}
