@@ -97,6 +97,11 @@ const fullCache = 0.98
 
 // healthyForHeartbeat says why the outside world should worry.
 func (s *Server) healthyForHeartbeat() error {
+	if s.replica != nil && s.replica.source != nil {
+		if why := s.replica.source.Alone(); why != "" {
+			return errors.New(why)
+		}
+	}
 	if used, limit := s.histcache.Used(); limit > 0 && float64(used) > fullCache*float64(limit) {
 		return fmt.Errorf("the history cache is full: %d of %d bytes", used, limit)
 	}

@@ -80,7 +80,10 @@ type follower struct {
 	address  string
 	position model.LSN
 	seenAt   time.Time
-	seeding  bool
+	// sent is how far the log was at the last answer, at sentAt; wholeAt is the latest moment of which it has everything.
+	sent            model.LSN
+	sentAt, wholeAt time.Time
+	seeding bool
 	// rows is how far its configuration is.
 	rows int64
 }
@@ -107,6 +110,7 @@ func NewSource(o SourceOptions) *Source {
 		}
 		return most
 	})
+	o.Metrics.NewGauge("tidemark_standby_follower_lag_seconds", s.lagSeconds)
 	o.Metrics.NewGauge("tidemark_standby_refusing_alone", func() float64 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -116,6 +120,20 @@ func NewSource(o SourceOptions) *Source {
 		return 0
 	})
 	return s
+}
+
+// lagSeconds is for how long the standby that is farthest behind has lacked something.
+func (s *Source) lagSeconds() float64 {
+	durable := s.o.Engine.DurableLSN()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	most := 0.0
+	for _, f := range s.followers {
+		if f.position < durable && time.Since(f.seenAt) < keepFor {
+			most = max(most, time.Since(f.wholeAt).Seconds())
+		}
+	}
+	return most
 }
 
 // Followed is a standby as it is shown.
@@ -296,11 +314,14 @@ func (s *Source) see(q *LogRequest) error {
 		return &api.Error{Status: http.StatusServiceUnavailable, Code: "limit", Message: fmt.Sprintf("there are %d standbys already, the limit", maxFollowers)}
 	}
 	if f == nil {
-		f = &follower{rows: -1}
+		f = &follower{rows: -1, wholeAt: time.Now()}
 		s.followers[q.Standby] = f
 	}
 	f.address, f.seenAt, f.seeding = q.Address, time.Now(), q.Seeding
 	f.position = q.Position
+	if q.Position >= f.sent && !f.sentAt.IsZero() {
+		f.wholeAt = f.sentAt
+	}
 	reached := q.Position
 	for _, other := range s.followers {
 		if !other.seeding && time.Since(other.seenAt) < s.o.Alone {
@@ -334,6 +355,11 @@ func (s *Source) readLog(q *LogRequest) (*LogAnswer, error) {
 		}
 		return nil, err
 	}
+	s.mu.Lock()
+	if f := s.followers[q.Standby]; f != nil {
+		f.sent, f.sentAt = a.Durable, time.Unix(0, a.Now)
+	}
+	s.mu.Unlock()
 	// After the log: an item is in the catalog before its first value is in the log.
 	a.CatalogRecords, a.Catalog, a.CatalogEnd, err = s.o.Catalog.ReadLog(q.Catalog, maxCatalogBytes)
 	return a, err

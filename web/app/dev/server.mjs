@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { fleet, openProblem } from './fleet.mjs';
 import { alerting } from './alerting.mjs';
+import { standby } from './standby.mjs';
 import { dashboards, graphs, logLines, states } from './dashboards.mjs';
 import { requests } from './requests.mjs';
 import { storage } from './storage.mjs';
@@ -280,6 +281,8 @@ function api(path, query) {
 
 // What can be changed on the page.
 function changed(method, url, body) {
+  if (url.pathname === '/api/standby') return standby();
+  if (url.pathname === '/api/alerting/paused') return { paused: false };
   if (url.pathname.startsWith('/api/storage')) return store(method, url.pathname, body);
   if (url.pathname.startsWith('/api/alert')) return alerts(method, url.pathname, body, url.searchParams);
   return null;

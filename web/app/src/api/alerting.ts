@@ -118,3 +118,13 @@ export const deleteAlerting = (kind: AlertingKind, name: string): Promise<unknow
 
 export const testAlert = (media: string, to: string): Promise<{ sent: boolean; answer?: string; error?: string }> =>
   send('send the test message', 'POST', '/api/alerting/test', { media, to });
+
+/** Whether alerts are sent; reason says why they cannot be from here. */
+export interface AlertPause {
+  paused: boolean;
+  reason?: string;
+}
+
+export const getAlertPause = (signal?: AbortSignal): Promise<AlertPause> => get('whether alerts are sent', '/api/alerting/paused', {}, signal);
+
+export const putAlertPause = (paused: boolean): Promise<AlertPause> => send(paused ? 'pause alerts' : 'resume alerts', 'PUT', '/api/alerting/paused', { paused });

@@ -131,3 +131,28 @@ export const startRecompression = (codec: string, olderThanSeconds: number): Pro
 export const stopRecompression = (): Promise<unknown> => send('stop the re-compression', 'DELETE', '/api/storage/recompress');
 
 export const getHousekeeping = (signal?: AbortSignal): Promise<Housekeeping> => get('the housekeeping', '/api/storage/housekeeping', {}, signal);
+
+/** A standby as its primary knows it; times are Unix milliseconds. */
+export interface Followed {
+  address: string;
+  lag_bytes: number;
+  seen_at: number;
+  seeding: boolean;
+}
+
+/** What this server is among primary and standbys. */
+export interface Replication {
+  role: 'primary' | 'standby' | 'fenced';
+  epoch: number;
+  fenced_by: number;
+  primary: string;
+  synchronous: boolean;
+  /** Why values are refused; empty when they are not. */
+  refusal: string;
+  lag: { bytes: number; seconds: number; connected: boolean; problem?: string; configuration_at: number } | null;
+  standbys: Followed[];
+}
+
+export const getReplication = (signal?: AbortSignal): Promise<Replication> => get('the standbys', '/api/standby', {}, signal);
+
+export const promote = (): Promise<{ epoch: number; handed_over: boolean; milliseconds: number; problem?: string }> => send('make this server the primary', 'POST', '/api/standby/promote');

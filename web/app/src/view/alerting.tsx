@@ -5,6 +5,7 @@ import { Actions } from '../alerting/actions.tsx';
 import { Maintenances } from '../alerting/maintenance.tsx';
 import { MediaView } from '../alerting/media.tsx';
 import { Messages } from '../alerting/messages.tsx';
+import { Paused } from '../alerting/paused.tsx';
 import { AlertingText } from '../alerting/text.tsx';
 import { getAlerting } from '../api/alerting.ts';
 import { Link } from '../part/link.tsx';
@@ -23,6 +24,7 @@ export function AlertingView({ tab }: { tab: string }) {
   return (
     <div class="page alerting">
       <h1>Alerting</h1>
+      <Paused edits={edits} />
       {edits && (
         <nav class="tabs" aria-label="Alerting">
           {Object.entries(ALERTING_TABS).map(([path, title]) => (

@@ -13,6 +13,7 @@ import { HousekeepingView } from '../storage/housekeeping.tsx';
 import { bytesPerValue, outlookOf, PLAIN_BYTES } from '../storage/outlook.ts';
 import { Recompress } from '../storage/recompress.tsx';
 import { Snapshots } from '../storage/snapshots.tsx';
+import { Standby } from '../storage/standby.tsx';
 import { TimeLine } from '../storage/timeline.tsx';
 import { dateText } from '../time/clock.ts';
 
@@ -43,6 +44,7 @@ export function StorageView() {
               </section>
               <Recompress changes={changes} />
               <Snapshots changes={changes} />
+              <Standby changes={changes} />
             </>
           ) : (
             <HousekeepingView />

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"tidemark/access"
+	"tidemark/api"
+)
+
+// alertPause is the answer to GET /api/alerting/paused, and the body of PUT.
+type alertPause struct {
+	// Paused says that no alerts are sent.
+	Paused bool `json:"paused"`
+	// Reason says why, where it cannot be changed here.
+	Reason string `json:"reason,omitempty"`
+}
+
+func (s *Server) alertPauseRoutes() []api.Route {
+	const pattern = "/api/alerting/paused"
+	return []api.Route{
+		{
+			Method: http.MethodGet, Pattern: pattern, Permission: api.View, Handler: api.JSON(func(*http.Request) (any, error) { return s.alertPause(), nil }),
+			Doc: &api.Doc{Summary: "Whether sending of alerts is paused.", Answer: alertPause{}},
+		},
+		{
+			Method: http.MethodPut, Pattern: pattern, Permission: api.Edit, Handler: api.JSON(s.putAlertPause),
+			Doc: &api.Doc{Summary: "Pauses the sending of alerts, or goes on with it, until the next start.", Answer: alertPause{}, BodyTypes: []string{"application/json"}},
+		},
+	}
+}
+
+func (s *Server) alertPause() alertPause {
+	p := alertPause{Paused: s.alerter.Paused()}
+	if err := s.refusal(); err != nil {
+		p.Reason = err.Error()
+	}
+	return p
+}
+
+func (s *Server) putAlertPause(r *http.Request) (any, error) {
+	var in struct {
+		Paused *bool `json:"paused"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		return nil, api.BodyError(err)
+	}
+	if in.Paused == nil {
+		return nil, api.BadRequest(`expected {"paused":true} or {"paused":false}`)
+	}
+	before := s.alertPause()
+	s.alerter.Pause(*in.Paused)
+	access.Changed(r.Context(), "alerting", before, s.alertPause())
+	return s.alertPause(), nil
+}
