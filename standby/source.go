@@ -83,7 +83,7 @@ type follower struct {
 	// sent is how far the log was at the last answer, at sentAt; wholeAt is the latest moment of which it has everything.
 	sent            model.LSN
 	sentAt, wholeAt time.Time
-	seeding bool
+	seeding         bool
 	// rows is how far its configuration is.
 	rows int64
 }
