@@ -77,7 +77,9 @@ func exported(when time.Time) *metricspb.MetricsData {
 			{Name: "parts", Data: &metricspb.Metric_Summary{Summary: &metricspb.Summary{DataPoints: []*metricspb.SummaryDataPoint{
 				{TimeUnixNano: at, Count: 4, Sum: 9, QuantileValues: []*metricspb.SummaryDataPoint_ValueAtQuantile{{Quantile: 0.9, Value: 3}}},
 			}}}},
-			{Name: "native", Data: &metricspb.Metric_ExponentialHistogram{ExponentialHistogram: &metricspb.ExponentialHistogram{AggregationTemporality: cumulative, DataPoints: []*metricspb.ExponentialHistogramDataPoint{{TimeUnixNano: at}}}}},
+			{Name: "native", Data: &metricspb.Metric_ExponentialHistogram{ExponentialHistogram: &metricspb.ExponentialHistogram{AggregationTemporality: cumulative, DataPoints: []*metricspb.ExponentialHistogramDataPoint{{
+				TimeUnixNano: at, Count: 9, Sum: &sum, ZeroCount: 1, Positive: &metricspb.ExponentialHistogramDataPoint_Buckets{Offset: 1, BucketCounts: []uint64{2, 0, 6}},
+			}}}}},
 		}}},
 	}}}
 }
@@ -100,7 +102,7 @@ func TestOTLP(t *testing.T) {
 			t.Errorf("status %d, answer %q", status, answer)
 		}
 	}
-	if status, answer := sendExport(t, at, "application/json", text, true); status != http.StatusOK || !strings.Contains(answer, `"rejectedDataPoints":"2"`) {
+	if status, answer := sendExport(t, at, "application/json", text, true); status != http.StatusOK || !strings.Contains(answer, `"rejectedDataPoints":"1"`) {
 		t.Errorf("status %d, answer %q", status, answer)
 	}
 	when := now.Add(time.Second)
@@ -111,6 +113,11 @@ func TestOTLP(t *testing.T) {
 		`{"__name__":"duration_seconds_bucket",`+target+`,"le":"+Inf"} 4`, `{"__name__":"duration_seconds_bucket",`+target+`,"le":"0.5"} 1`, `{"__name__":"duration_seconds_bucket",`+target+`,"le":"2"} 3`)
 	expect(t, instant(t, at, `duration_seconds_sum / duration_seconds_count`, when), `{`+target+`} 0.625`)
 	expect(t, instant(t, at, `parts`, when), `{"__name__":"parts",`+target+`,"quantile":"0.9"} 3`)
+	native := func(le, count string) string {
+		return `{"__name__":"native_bucket",` + target + `,"le":"` + le + `"} ` + count
+	}
+	expect(t, instant(t, at, `native_bucket`, when), native("+Inf", "9"), native("0", "1"), native("16", "9"), native("2", "1"), native("4", "3"), native("8", "3"))
+	expect(t, instant(t, at, `histogram_quantile(0.5, native_bucket)`, when), `{`+target+`} 10`)
 	expect(t, instant(t, at, `target_info`, when), `{"__name__":"target_info","cloud_region":"eu",`+target+`} 1`)
 	expect(t, instant(t, at, `max(count_over_time({job="shop/cart"}[1m]))`, when), `{} 1`)
 

@@ -181,6 +181,32 @@ func TestRemoteWrite(t *testing.T) {
 	expect(t, instant(t, at, `sum by (job) (count_over_time(avail[5m]))`, now.Add(4*time.Second)), `{"job":"node"} 3`)
 }
 
+// A native histogram is stored as a classic one, out of which quantiles are computed; a slower one beside it with other buckets adds up.
+func TestRemoteWrite_nativeHistogram(t *testing.T) {
+	_, at, _ := runForTest(t, Options{Data: t.TempDir()})
+	now := time.Now().Truncate(time.Second)
+	send := func(when time.Time, low, high int64) {
+		t.Helper()
+		h := prompb.Histogram{
+			Count: &prompb.Histogram_CountInt{CountInt: uint64(low + high)}, Sum: 12.5, Schema: 0, Timestamp: when.UnixMilli(), ZeroThreshold: 1e-9,
+			PositiveSpans: []prompb.BucketSpan{{Offset: 1, Length: 1}, {Offset: 1, Length: 1}}, PositiveDeltas: []int64{low, high - low},
+		}
+		body := first(t, prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{Labels: labelsOf("__name__", "took", "job", "web"), Histograms: []prompb.Histogram{h}}}})
+		if status, text, _ := write(t, at, v1Type, body); status != http.StatusNoContent {
+			t.Fatal(status, text)
+		}
+	}
+	send(now.Add(-60*time.Second), 0, 0)
+	send(now, 30, 90)
+	expect(t, instant(t, at, `took_count`, now), `{"__name__":"took_count","job":"web"} 120`)
+	expect(t, instant(t, at, `took_sum`, now), `{"__name__":"took_sum","job":"web"} 12.5`)
+	expect(t, instant(t, at, `took_bucket{le=~"2|4|8"}`, now), `{"__name__":"took_bucket","job":"web","le":"2"} 30`, `{"__name__":"took_bucket","job":"web","le":"4"} 30`, `{"__name__":"took_bucket","job":"web","le":"8"} 120`)
+	// 30 of 120 lie between 1 and 2, 90 between 4 and 8: the median is a third into those.
+	expect(t, instant(t, at, `round(histogram_quantile(0.5, sum by (le) (took_bucket)), 0.001)`, now), `{} 5.333`)
+	expect(t, instant(t, at, `round(histogram_quantile(0.125, sum by (le) (increase(took_bucket[2m]))), 0.001)`, now), `{} 1.5`)
+	expect(t, instant(t, at, `took`, now))
+}
+
 func TestRemoteWrite_partial(t *testing.T) {
 	_, at, _ := runForTest(t, Options{Data: t.TempDir()})
 	now := time.Now()
@@ -189,7 +215,7 @@ func TestRemoteWrite_partial(t *testing.T) {
 		Timeseries: []writev2.TimeSeries{
 			{LabelsRefs: []uint32{1, 2, 4, 5}, Samples: []writev2.Sample{{Value: 1, Timestamp: now.UnixMilli()}}, Metadata: writev2.Metadata{HelpRef: 6}},
 			{LabelsRefs: []uint32{1, 3}, Samples: []writev2.Sample{{Value: 1, Timestamp: now.UnixMilli()}}},
-			{LabelsRefs: []uint32{1, 2}, Histograms: []writev2.Histogram{{}}},
+			{LabelsRefs: []uint32{1, 2}, Histograms: []writev2.Histogram{{Timestamp: now.UnixMilli(), PositiveDeltas: []int64{1}}}},
 		},
 	}
 	body, err := r.Marshal()

@@ -13,6 +13,7 @@ import (
 
 	"tidemark/collect/series"
 	"tidemark/model"
+	"tidemark/wire/nativehistogram"
 	wire "tidemark/wire/otlp"
 )
 
@@ -39,14 +40,13 @@ type translation struct {
 	job, instance string
 	host          series.Host
 	// metric and name are the metric under way; labelled are the labels of its point.
-	metric    *wire.Metric
-	name      string
-	labelled  model.Labels
-	scratch   model.Labels
-	latest    int64
-	rejected  int
-	exponents int
-	first     string
+	metric   *wire.Metric
+	name     string
+	labelled model.Labels
+	scratch  model.Labels
+	latest   int64
+	rejected int
+	first    string
 }
 
 func newTranslation(ctx context.Context, w *series.Write) *translation {
@@ -128,14 +128,10 @@ func (t *translation) oneMetric(m *wire.Metric) error {
 	case err != nil:
 		t.reject(n, "metric %.60q: %v", m.Name, err)
 		return nil
-	case m.Kind == wire.Exponential:
-		t.exponents += n
-		t.reject(n, "metric %.60q is an exponential histogram; only those with explicit bounds are kept (set the aggregation to explicit_bucket_histogram)", m.Name)
-		return nil
 	case m.Kind == wire.Unknown:
 		t.reject(n, "metric %.60q is no gauge, sum, histogram or summary", m.Name)
 		return nil
-	case (m.Kind == wire.Sum || m.Kind == wire.Histogram) && m.Temporality != wire.Cumulative:
+	case (m.Kind == wire.Sum || m.Kind == wire.Histogram || m.Kind == wire.Exponential) && m.Temporality != wire.Cumulative:
 		t.reject(n, "metric %.60q has delta temporality, expected cumulative (set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=cumulative, or put the cumulativetodelta's opposite, deltatocumulative, into the collector)", m.Name)
 		return nil
 	}
@@ -161,6 +157,8 @@ func (t *translation) point(p *wire.Point) error {
 	switch t.metric.Kind {
 	case wire.Histogram:
 		return t.histogram(p)
+	case wire.Exponential:
+		return t.exponential(p)
 	case wire.Summary:
 		return t.summary(p)
 	}
@@ -201,6 +199,45 @@ func (t *translation) histogram(p *wire.Point) error {
 		}
 	}
 	return t.sample(t.name+"_bucket", "le", "+Inf", p.At, t.valueOf(p, float64(p.Count)))
+}
+
+// exponential stores an exponential histogram as a classic one with the bounds of its buckets. A bucket's index is that of its lower bound here,
+// and of its upper one in native histograms.
+func (t *translation) exponential(p *wire.Point) error {
+	x := &p.Exponential
+	h := nativehistogram.Histogram{
+		Schema: x.Scale, ZeroCount: float64(x.ZeroCount), ZeroThreshold: x.ZeroThreshold, Positive: exponents(&x.Positive), Negative: exponents(&x.Negative),
+	}
+	if err := h.Buckets(func(float64, float64) error { return nil }); err != nil {
+		t.reject(1, "metric %.60q: exponential histogram: %v", t.metric.Name, err)
+		return nil
+	}
+	if p.HasSum || p.NoValue {
+		if err := t.sample(t.name+"_sum", "", "", p.At, t.valueOf(p, p.Sum)); err != nil {
+			return err
+		}
+	}
+	if err := t.sample(t.name+"_count", "", "", p.At, t.valueOf(p, float64(p.Count))); err != nil {
+		return err
+	}
+	err := h.Buckets(func(le, count float64) error {
+		return t.sample(t.name+"_bucket", "le", strconv.FormatFloat(le, 'g', -1, 64), p.At, t.valueOf(p, count))
+	})
+	if err != nil {
+		return err
+	}
+	return t.sample(t.name+"_bucket", "le", "+Inf", p.At, t.valueOf(p, float64(p.Count)))
+}
+
+func exponents(from *wire.ExponentialBuckets) nativehistogram.Side {
+	if len(from.Counts) == 0 || from.Offset == math.MaxInt32 {
+		return nativehistogram.Side{}
+	}
+	side := nativehistogram.Side{Spans: []nativehistogram.Span{{Offset: from.Offset + 1, Length: uint32(len(from.Counts))}}}
+	for _, c := range from.Counts {
+		side.Counts = append(side.Counts, float64(c))
+	}
+	return side
 }
 
 func (t *translation) summary(p *wire.Point) error {

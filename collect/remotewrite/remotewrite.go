@@ -21,6 +21,7 @@ import (
 
 	"tidemark/collect/series"
 	"tidemark/model"
+	"tidemark/wire/nativehistogram"
 	wire "tidemark/wire/remotewrite"
 )
 
@@ -61,7 +62,7 @@ type Handler struct {
 	logger *slog.Logger
 	slots  chan struct{}
 
-	requests, failed, histograms, exemplars *metrics.Counter
+	requests, failed, histograms, badHistograms, exemplars *metrics.Counter
 }
 
 // New returns a receiver.
@@ -77,8 +78,8 @@ func New(o Options) *Handler {
 		table: o.Table, logger: o.Logger, slots: make(chan struct{}, maxAtOnce),
 		requests:   set.GetOrCreateCounter("tidemark_remotewrite_requests_total"),
 		failed:     set.GetOrCreateCounter("tidemark_remotewrite_failed_requests_total"),
-		histograms: set.GetOrCreateCounter("tidemark_remotewrite_refused_histograms_total"),
-		exemplars:  set.GetOrCreateCounter("tidemark_remotewrite_dropped_exemplars_total"),
+		histograms: set.GetOrCreateCounter("tidemark_remotewrite_native_histograms_total"), badHistograms: set.GetOrCreateCounter("tidemark_remotewrite_refused_histograms_total"),
+		exemplars: set.GetOrCreateCounter("tidemark_remotewrite_dropped_exemplars_total"),
 	}
 }
 
@@ -97,7 +98,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := h.take(r, in)
 	if in.version == wire.V2 {
 		w.Header().Set(samplesWritten, strconv.Itoa(in.stored))
-		w.Header().Set(histogramsWritten, "0")
+		w.Header().Set(histogramsWritten, strconv.Itoa(in.written()))
 		w.Header().Set(exemplarsWritten, "0")
 	}
 	if err == nil {
@@ -164,7 +165,8 @@ func (h *Handler) take(r *http.Request, in *request) error {
 	if err := in.write.Store(r.Context()); err != nil {
 		return err
 	}
-	in.stored = in.write.Stored
+	in.durable = true
+	in.stored = max(0, in.write.Stored-in.derived)
 	return in.partial()
 }
 
@@ -202,7 +204,16 @@ type request struct {
 	write   *series.Write
 	labels  model.Labels
 
-	stored, histograms, badTimes int
+	// info is what else is known of the series under way, named whether in.write was told of it.
+	info  func() series.Info
+	named bool
+
+	// stored are samples; derived those that histograms were made into, histograms what was taken of them, refused what does not fit together.
+	stored, derived, histograms, refused, badTimes int
+	// durable is set once all is.
+	durable bool
+	// wrong says what was wrong with the first that was refused.
+	wrong error
 }
 
 // text is a string over bytes of the message, which live as long as the request.
@@ -226,28 +237,67 @@ func (in *request) Series(s *wire.Series) error {
 	if less := func(a, b model.Label) int { return cmp.Compare(a.Name, b.Name) }; !slices.IsSortedFunc(in.labels, less) {
 		slices.SortFunc(in.labels, less)
 	}
-	in.histograms += s.Histograms
-	in.h.histograms.Add(s.Histograms)
 	in.h.exemplars.Add(s.Exemplars)
-	in.write.Series(in.labels, func() series.Info {
-		return series.Info{Host: series.HostOf(job, instance), Help: string(s.Help), Unit: string(s.Unit)}
-	})
+	help, unit := s.Help, s.Unit
+	in.info = func() series.Info {
+		return series.Info{Host: series.HostOf(job, instance), Help: string(help), Unit: string(unit)}
+	}
+	// A series of histograms only has no samples under its own name.
+	if in.named = s.Histograms == 0; in.named {
+		in.write.Series(in.labels, in.info)
+	}
 	return nil
 }
 
-// Sample implements wire.Receiver.
-func (in *request) Sample(at int64, value float64) error {
-	const limit = math.MaxInt64 / int64(time.Millisecond)
-	if at <= 0 || at > limit {
+// Histogram implements wire.Receiver: it is stored as a classic one.
+func (in *request) Histogram(at int64, h *nativehistogram.Histogram) error {
+	if at <= 0 || at > maxMillis {
 		in.badTimes++
 		return nil
+	}
+	in.named = false
+	made, wrong, err := in.write.Histogram(in.ctx, in.labels, in.info, at*int64(time.Millisecond), h)
+	in.derived += made
+	if wrong == nil {
+		in.histograms++
+		in.h.histograms.Inc()
+		return err
+	}
+	in.refused++
+	in.h.badHistograms.Inc()
+	if in.wrong == nil {
+		in.wrong = fmt.Errorf("%.100q: %w", in.labels.Get(series.NameLabel), wrong)
+	}
+	return err
+}
+
+// maxMillis is the last time that can be stored.
+const maxMillis = math.MaxInt64 / int64(time.Millisecond)
+
+// Sample implements wire.Receiver.
+func (in *request) Sample(at int64, value float64) error {
+	if at <= 0 || at > maxMillis {
+		in.badTimes++
+		return nil
+	}
+	if !in.named {
+		in.named = true
+		in.write.Series(in.labels, in.info)
 	}
 	return in.write.Sample(in.ctx, at*int64(time.Millisecond), value)
 }
 
+// written are the histograms that are stored, once they are.
+func (in *request) written() int {
+	if in.durable {
+		return in.histograms
+	}
+	return 0
+}
+
 // partial says what was not stored. The rest is, and the sender must not try again.
 func (in *request) partial() error {
-	if in.write.RefusedCount()+in.histograms+in.badTimes == 0 {
+	if in.write.RefusedCount()+in.refused+in.badTimes == 0 {
 		return nil
 	}
 	message := fmt.Sprintf("%d samples are stored", in.stored)
@@ -257,8 +307,8 @@ func (in *request) partial() error {
 	if in.badTimes > 0 {
 		message += fmt.Sprintf("; %d samples refused: their time is not from 1970 to 2262 in milliseconds", in.badTimes)
 	}
-	if in.histograms > 0 {
-		message += fmt.Sprintf("; %d native histograms refused: only classic histograms are kept (set send_native_histograms: false)", in.histograms)
+	if in.refused > 0 {
+		message += fmt.Sprintf("; %d native histograms refused: histogram %v", in.refused, in.wrong)
 	}
 	return &refusal{http.StatusBadRequest, message}
 }

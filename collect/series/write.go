@@ -39,6 +39,8 @@ type Write struct {
 	freshSamples int
 
 	key []byte
+	// scratch are the labels of what a histogram is made into.
+	scratch model.Labels
 	// current is what Series found.
 	current Ref
 	waiting *fresh

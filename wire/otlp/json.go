@@ -46,10 +46,19 @@ type (
 		Sum        *jsonFloat      `json:"sum"`
 		Buckets    []jsonUint      `json:"bucketCounts"`
 		Bounds     []jsonFloat     `json:"explicitBounds"`
+		Scale      jsonInt         `json:"scale"`
+		ZeroCount  jsonUint        `json:"zeroCount"`
+		Zero       jsonFloat       `json:"zeroThreshold"`
+		Positive   jsonExponents   `json:"positive"`
+		Negative   jsonExponents   `json:"negative"`
 		Quantiles  []struct {
 			Quantile jsonFloat `json:"quantile"`
 			Value    jsonFloat `json:"value"`
 		} `json:"quantileValues"`
+	}
+	jsonExponents struct {
+		Offset jsonInt    `json:"offset"`
+		Counts []jsonUint `json:"bucketCounts"`
 	}
 	jsonAttribute struct {
 		Key   string    `json:"key"`
@@ -174,8 +183,19 @@ func (p *jsonPoint) point() Point {
 	for _, q := range p.Quantiles {
 		out.Quantiles = append(out.Quantiles, Quantile{float64(q.Quantile), float64(q.Value)})
 	}
+	out.Exponential = Exponents{
+		Scale: int32(max(math.MinInt32, min(math.MaxInt32, p.Scale))), ZeroCount: uint64(p.ZeroCount), ZeroThreshold: float64(p.Zero), Positive: p.Positive.buckets(), Negative: p.Negative.buckets(),
+	}
 	if out.At < 0 {
 		out.At = math.MaxInt64
+	}
+	return out
+}
+
+func (e *jsonExponents) buckets() ExponentialBuckets {
+	out := ExponentialBuckets{Offset: int32(max(math.MinInt32, min(math.MaxInt32, e.Offset)))}
+	for _, c := range e.Counts {
+		out.Counts = append(out.Counts, uint64(c))
 	}
 	return out
 }

@@ -83,6 +83,22 @@ type Point struct {
 	Bounds  []float64
 	// Quantiles are those of a summary.
 	Quantiles []Quantile
+	// Exponential are the buckets of an exponential histogram.
+	Exponential Exponents
+}
+
+// Exponents are buckets whose bounds are powers of 2^(2^-Scale): the one at index i has the values above the i-th power up to the next.
+type Exponents struct {
+	Scale              int32
+	ZeroCount          uint64
+	ZeroThreshold      float64
+	Positive, Negative ExponentialBuckets
+}
+
+// ExponentialBuckets are counts from an index on.
+type ExponentialBuckets struct {
+	Offset int32
+	Counts []uint64
 }
 
 // Quantile is a part and the value that it does not exceed.

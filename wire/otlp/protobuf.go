@@ -158,6 +158,8 @@ func (p *protobuf) point(message []byte, kind Kind, out *Point) error {
 			return p.number(f, out)
 		case Histogram:
 			return p.histogram(f, out)
+		case Exponential:
+			return p.exponential(f, out)
 		case Summary:
 			return p.summary(f, out)
 		}
@@ -195,6 +197,55 @@ func (p *protobuf) histogram(f *field, out *Point) error {
 		out.NoValue = f.value&1 != 0
 	}
 	return nil
+}
+
+func (p *protobuf) exponential(f *field, out *Point) error {
+	x := &out.Exponential
+	switch f.number {
+	case 1:
+		return p.attribute(f.bytes, &out.Attributes, 0)
+	case 4:
+		out.Count = f.value
+	case 5:
+		out.Sum, out.HasSum = f.double(), true
+	case 6:
+		x.Scale = int32(protowire.DecodeZigZag(f.value))
+	case 7:
+		x.ZeroCount = f.value
+	case 8:
+		return p.exponents(f.bytes, &x.Positive)
+	case 9:
+		return p.exponents(f.bytes, &x.Negative)
+	case 10:
+		out.NoValue = f.value&1 != 0
+	case 14:
+		x.ZeroThreshold = f.double()
+	}
+	return nil
+}
+
+func (p *protobuf) exponents(message []byte, to *ExponentialBuckets) error {
+	return p.each(message, func(f *field) error {
+		switch {
+		case f.number == 1:
+			to.Offset = int32(protowire.DecodeZigZag(f.value))
+		case f.number == 2 && f.kind == protowire.VarintType:
+			to.Counts = append(to.Counts, f.value)
+			return p.left.spend(1)
+		case f.number == 2:
+			for b := f.bytes; len(b) > 0; {
+				v, size := protowire.ConsumeVarint(b)
+				if size < 0 {
+					return wrong("the buckets of a histogram end inside a number")
+				}
+				if err := p.left.spend(1); err != nil {
+					return err
+				}
+				b, to.Counts = b[size:], append(to.Counts, v)
+			}
+		}
+		return nil
+	})
 }
 
 func (p *protobuf) summary(f *field, out *Point) error {

@@ -11,6 +11,8 @@ import (
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"tidemark/wire/nativehistogram"
 )
 
 // Version is a version of the protocol.
@@ -48,6 +50,8 @@ type Receiver interface {
 	Series(s *Series) error
 	// Sample is a sample of the series that began last; at is Unix milliseconds.
 	Sample(at int64, value float64) error
+	// Histogram is a native histogram of that series.
+	Histogram(at int64, h *nativehistogram.Histogram) error
 }
 
 // ErrMessage is what every error about the bytes of a message wraps.
@@ -179,6 +183,9 @@ func (d *decoder) oneSeries(message []byte) error {
 		return err
 	}
 	return fields(message, func(n protowire.Number, t protowire.Type, value []byte, _ uint64) error {
+		if n == numbers.histograms {
+			return d.histogram(t, value)
+		}
 		if n != numbers.samples {
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
+	"tidemark/wire/nativehistogram"
 	"tidemark/wire/remotewrite"
 )
 
@@ -33,6 +34,11 @@ func (c *collector) Sample(at int64, value float64) error {
 	return nil
 }
 
+func (c *collector) Histogram(at int64, h *nativehistogram.Histogram) error {
+	c.lines = append(c.lines, fmt.Sprintf("%s %d histogram %+v", c.name, at, *h))
+	return nil
+}
+
 func firstMessage(t testing.TB) []byte {
 	t.Helper()
 	body, err := (&prompb.WriteRequest{
@@ -42,7 +48,10 @@ func firstMessage(t testing.TB) []byte {
 				Samples:   []prompb.Sample{{Value: 1.5, Timestamp: 1000}, {Value: -2, Timestamp: -5}},
 				Exemplars: []prompb.Exemplar{{Value: 1}},
 			},
-			{Labels: []prompb.Label{{Name: "__name__", Value: "h"}}, Histograms: []prompb.Histogram{{Sum: 3}}},
+			{Labels: []prompb.Label{{Name: "__name__", Value: "h"}}, Histograms: []prompb.Histogram{{
+				Count: &prompb.Histogram_CountInt{CountInt: 9}, Sum: 3, Schema: -1, ZeroThreshold: 0.5, ZeroCount: &prompb.Histogram_ZeroCountInt{ZeroCountInt: 2}, Timestamp: 7,
+				PositiveSpans: []prompb.BucketSpan{{Offset: -2, Length: 3}}, PositiveDeltas: []int64{4, -3, 2}, NegativeSpans: []prompb.BucketSpan{{Offset: 1, Length: 1}}, NegativeDeltas: []int64{1},
+			}}},
 		},
 		Metadata: []prompb.MetricMetadata{{MetricFamilyName: "up", Help: "Whether it is up."}},
 	}).Marshal()
@@ -58,7 +67,9 @@ func secondMessage(t testing.TB) []byte {
 		Symbols: []string{"", "__name__", "up", "job", "node", "Whether it is up.", "bool"},
 		Timeseries: []writev2.TimeSeries{{
 			LabelsRefs: []uint32{1, 2, 3, 4}, Samples: []writev2.Sample{{Value: 1.5, Timestamp: 1000}},
-			Metadata: writev2.Metadata{HelpRef: 5, UnitRef: 6}, Histograms: []writev2.Histogram{{}}, Exemplars: []writev2.Exemplar{{}, {}},
+			Metadata: writev2.Metadata{HelpRef: 5, UnitRef: 6}, Histograms: []writev2.Histogram{{
+				Count: &writev2.Histogram_CountFloat{CountFloat: 1.5}, Schema: -53, CustomValues: []float64{1, 2}, PositiveSpans: []writev2.BucketSpan{{Length: 1}}, PositiveCounts: []float64{1.5}, Timestamp: 8,
+			}}, Exemplars: []writev2.Exemplar{{}, {}},
 		}},
 	}).Marshal()
 	if err != nil {
@@ -79,9 +90,11 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	up := `__name__="up" job="node" help="" unit="" histograms=0 exemplars=1`
-	f(firstMessage(t), remotewrite.V1, up, up+" 1000 0x1.8p+00", up+" -5 -0x1p+01", `__name__="h" help="" unit="" histograms=1 exemplars=0`)
+	f(firstMessage(t), remotewrite.V1, up, up+" 1000 0x1.8p+00", up+" -5 -0x1p+01", `__name__="h" help="" unit="" histograms=1 exemplars=0`,
+		`__name__="h" help="" unit="" histograms=1 exemplars=0 7 histogram {Schema:-1 Count:9 Sum:3 ZeroCount:2 ZeroThreshold:0.5 Positive:{Spans:[{Offset:-2 Length:3}] Counts:[4 1 3]} Negative:{Spans:[{Offset:1 Length:1}] Counts:[1]} Custom:[]}`)
 	up = `__name__="up" job="node" help="Whether it is up." unit="bool" histograms=1 exemplars=2`
-	f(secondMessage(t), remotewrite.V2, up, up+" 1000 0x1.8p+00")
+	f(secondMessage(t), remotewrite.V2, up, up+" 1000 0x1.8p+00",
+		up+" 8 histogram {Schema:-53 Count:1.5 Sum:0 ZeroCount:0 ZeroThreshold:0 Positive:{Spans:[{Offset:0 Length:1}] Counts:[1.5]} Negative:{Spans:[] Counts:[]} Custom:[1 2]}")
 	f(nil, remotewrite.V1)
 }
 
@@ -133,7 +146,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		want := 0
 		for _, s := range official.Timeseries {
-			want += 1 + len(s.Samples)
+			want += 1 + len(s.Samples) + len(s.Histograms)
 		}
 		if len(c.lines) != want {
 			t.Errorf("%d series and samples, the official package has %d", len(c.lines), want)
