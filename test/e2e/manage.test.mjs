@@ -125,6 +125,69 @@ story('alerting: a maintenance begins, is in force, and ends; a wrong one says w
   await row.waitFor({ state: 'detached' });
 });
 
+story('alerting: forms for a media type, a receiver and an action; what is wrong is said while one fills in', async (page) => {
+  await page.goto(`${target.base}/alerting/media`);
+  await page.getByRole('button', { name: 'New media type' }).click();
+  await page.getByLabel('Name of the media type').fill('form mail');
+  await page.getByRole('status').getByText('Server: expected a name and a port').waitFor();
+  await page.getByRole('textbox', { name: /^Server/ }).fill('127.0.0.1:9');
+  await page.getByRole('textbox', { name: /^From/ }).fill('tidemark@example.com');
+  await page.getByLabel('Protection').selectOption('none');
+  await page.getByRole('button', { name: 'Save media type' }).click();
+  await page.locator('tr', { hasText: 'form mail' }).first().waitFor();
+  await page.getByRole('button', { name: 'New receiver' }).click();
+  await page.getByLabel('Name of the receiver').fill('form receiver');
+  await page.getByRole('combobox', { name: /^Over/ }).selectOption('form mail');
+  await page.getByLabel('Address').fill('ops@example.com');
+  await page.getByRole('button', { name: 'Save receiver' }).click();
+  await page.locator('tr', { hasText: 'form receiver' }).waitFor();
+
+  await page.goto(`${target.base}/alerting/actions`);
+  await page.getByRole('button', { name: 'New action' }).click();
+  await page.getByLabel('Name of the action').fill('form action');
+  await page.getByRole('status').getByText('Operation 1 tells nobody').waitFor();
+  await page.getByRole('group', { name: 'Step 1' }).getByLabel('form receiver').check();
+  await page.getByRole('button', { name: 'Add a condition' }).click();
+  const second = page.getByRole('group', { name: 'Condition 2' });
+  await second.getByRole('combobox', { name: /^Of/ }).selectOption('tag_value');
+  await second.getByRole('textbox', { name: 'Tag' }).fill('env');
+  await second.getByRole('textbox', { name: /^Value/ }).fill('prod');
+  await page.getByLabel('Begin after').fill('soon');
+  await page.getByRole('button', { name: 'Save action' }).click();
+  await page.getByRole('alert').getByText('Put right what is named above first').waitFor();
+  await page.getByLabel('Begin after').fill('1m');
+  await page.getByRole('button', { name: 'Save action' }).click();
+  const made = page.getByRole('region', { name: 'Action form action' });
+  await made.getByText('severity at least average and tag env is prod').waitFor();
+  await made.getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('When it is over, tell').selectOption('nobody');
+  await page.getByRole('button', { name: 'Save action' }).click();
+  await made.getByText('nobody').waitFor();
+  const { actions } = await get('/api/alerting');
+  const saved = actions.find((one) => one.name === 'form action');
+  assert.deepEqual([saved.recovery, saved.delay, saved.operations[0].receivers], [[], '1m', ['form receiver']]);
+  for (const button of ['Delete', 'Delete form action?']) await made.getByRole('button', { name: button, exact: true }).click();
+  await made.waitFor({ state: 'detached' });
+});
+
+story('alerting: a maintenance that repeats', async (page) => {
+  await page.goto(`${target.base}/alerting/maintenance`);
+  await page.getByLabel('Name of the maintenance').fill('weekly one');
+  await page.locator('select:has(optgroup)').selectOption({ index: 1 });
+  await page.getByLabel('Repeats').selectOption('week');
+  await page.getByLabel('sat').check();
+  await page.getByLabel('Begins').fill('25:00');
+  await page.getByRole('button', { name: 'Begin or plan it' }).click();
+  await page.getByRole('alert').getByText('is no time of day').waitFor();
+  await page.getByLabel('Begins').fill('22:00');
+  await page.getByRole('button', { name: 'Begin or plan it' }).click();
+  const row = page.locator('tr', { hasText: 'weekly one' });
+  await row.getByText('every week on sat, sun at 22:00 for 2h').waitFor();
+  await row.getByRole('button', { name: 'Delete' }).click();
+  await row.getByRole('button', { name: /weekly one\?/ }).click();
+  await row.waitFor({ state: 'detached' });
+});
+
 story('alerting: all of it as text; what is no JSON is said', async (page) => {
   await page.goto(`${target.base}/alerting/text`);
   const text = page.getByLabel('Settings of alerting');

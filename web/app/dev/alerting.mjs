@@ -64,6 +64,7 @@ export function alerting(started) {
       return { alerts: found.slice(at, at + limit), ...(found.length > at + limit ? { next: String(at + limit) } : {}) };
     }
     if (path === '/api/alerting/test') return body.to.includes('nobody') ? { sent: false, error: 'no such mailbox', answer: '550' } : { sent: true, answer: '250 queued' };
+    if (path === '/api/alerting/import') return { remarks: ['media type "Chat": fill in bot_token'] };
     if (method === 'PUT') {
       for (const list of Object.values(KINDS)) for (const one of body[list] ?? []) config[list] = [...config[list].filter((other) => other.name !== one.name), one];
       return {};

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { conditionWords, localText, mediaWords, onceState, periodWords, secondsOf, stepWords, whatWords, whenWords, whoWords } from '../src/alerting/words.ts';
+import { actionProblems, durationProblem, kindOf, mediaProblems, newMedia, receiverProblems } from '../src/alerting/draft.ts';
 import type { Action, Maintenance } from '../src/api/alerting.ts';
 
 test.each([
@@ -40,7 +41,7 @@ test('whom an operation tells', () => {
 
 test('media', () => {
   expect(mediaWords({ name: 'm', mail: { server: 'h:25', from: 'f' } })).toBe('mail from f over h:25');
-  expect(mediaWords({ name: 'm', zabbix_webhook: {} })).toContain('not run');
+  expect(mediaWords({ name: 'm', zabbix_webhook: { script: 'return 1' } })).toContain('webhook in JavaScript');
 });
 
 test.each([
@@ -69,4 +70,38 @@ test('the state of a single maintenance', () => {
 test('the time of the server', () => {
   expect(localText(Date.UTC(2026, 0, 31, 22, 30), 5.5 * 3600)).toBe('2026-02-01T04:00');
   expect(localText(Date.UTC(2026, 0, 31, 22, 30), -3600)).toBe('2026-01-31T21:30');
+});
+
+test('what is wrong with an action', () => {
+  expect(actionProblems(action({ operations: [{ receivers: ['a'] }] }))).toEqual([]);
+  expect(actionProblems(action({ name: ' ', operations: [] }))).toEqual(['The name is empty.', 'There is no step, so that nobody would be told.']);
+  const wrong = action({
+    delay: 'soon',
+    step_duration: '5s',
+    evaluation: 'formula',
+    conditions: [{ type: 'tag_value', value: 'x' }, { type: 'name' }],
+    operations: [{ from: 3, to: 2, receivers: [] }],
+    recovery: [{}],
+  });
+  expect(actionProblems(wrong)).toEqual([
+    'Condition A: the tag is empty',
+    'Condition B: the value is empty',
+    'The formula is empty, expected A and (B or not C).',
+    'Delay: “soon” is no time span, expected 90s, 5m, 1h or 1d',
+    'Time between steps: 5s is too short, expected at least 10s',
+    'Operation 1 tells nobody; choose receivers',
+    'Operation 1 ends with step 2 before it begins with step 3',
+    'Recovery 1 tells nobody; choose receivers',
+  ]);
+});
+
+test('what is wrong with a media type or a receiver', () => {
+  expect(mediaProblems(newMedia('m', 'mail'), '')).toEqual(['Server: expected a name and a port, such as mail.example.com:587', 'From: expected an address']);
+  expect(mediaProblems({ name: 'w', webhook: { url: 'ftp://x' } }, '{')[0]).toContain('URL: expected https://');
+  expect(mediaProblems({ name: 'w', webhook: { url: '{ALERT.SENDTO}' } }, '{}')).toEqual([]);
+  expect(mediaProblems(newMedia('j', 'zabbix_webhook'), '')).toEqual(['Script: it is empty']);
+  expect(mediaProblems(newMedia('s', 'script'), '')).toEqual(['Program: its name is empty']);
+  expect(kindOf(newMedia('j', 'zabbix_webhook'))).toBe('zabbix_webhook');
+  expect(receiverProblems({ name: 'r', media: [{ media: 'mail', to: '' }] })).toEqual(['Way 1: choose a media type and say the address']);
+  expect(durationProblem('x', '')).toBe('');
 });

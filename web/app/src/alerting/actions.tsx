@@ -4,18 +4,19 @@ import { useState } from 'preact/hooks';
 import { type Action, type Alerting, deleteAlerting, putAlerting } from '../api/alerting.ts';
 import { said, Sure } from '../part/form.tsx';
 import { Empty } from '../part/notice.tsx';
+import { ActionForm } from './actionform.tsx';
 import { stepWords, whenWords, whoWords } from './words.ts';
 
 export function Actions({ alerting, changed }: { alerting: Alerting; changed: () => void }) {
   const [failure, setFailure] = useState('');
+  const [edited, setEdited] = useState<{ action: Action; fresh: boolean } | null>(null);
   const actions = alerting.actions ?? [];
-  if (actions.length === 0) {
-    return (
-      <Empty title="There is no action, so nobody is told of problems.">
-        <p class="muted">Add one under “Edit as text”.</p>
-      </Empty>
-    );
-  }
+  const done = (saved: boolean): void => {
+    setEdited(null);
+    if (saved) changed();
+  };
+  if (edited !== null) return <ActionForm alerting={alerting} action={edited.action} fresh={edited.fresh} done={done} />;
+  const start = (): void => setEdited({ action: { name: '', conditions: [{ type: 'severity', value: 'average' }], operations: [{ receivers: [] }], recovery: null }, fresh: true });
   const turn = async (action: Action): Promise<void> => {
     try {
       await putAlerting({ actions: [{ ...action, disabled: !action.disabled }] });
@@ -28,6 +29,11 @@ export function Actions({ alerting, changed }: { alerting: Alerting; changed: ()
   return (
     <>
       {failure !== '' && <p role="alert" class="problem-text">{failure}</p>}
+      {actions.length === 0 && (
+        <Empty title="There is no action, so nobody is told of problems.">
+          <p class="muted">{(alerting.receivers ?? []).length === 0 ? 'Make a media type and a receiver first, under “Media and receivers”.' : 'Make one here.'}</p>
+        </Empty>
+      )}
       {actions.map((action) => (
         <section key={action.name} class="action" aria-label={`Action ${action.name}`}>
           <div class="action-head">
@@ -35,6 +41,9 @@ export function Actions({ alerting, changed }: { alerting: Alerting; changed: ()
               {action.name} {action.disabled && <span class="muted">disabled</span>}
             </h2>
             <span class="row-buttons">
+              <button type="button" class="small" onClick={() => setEdited({ action, fresh: false })}>
+                Edit
+              </button>
               <button type="button" class="small" onClick={() => void turn(action)}>
                 {action.disabled ? 'Enable' : 'Disable'}
               </button>
@@ -45,6 +54,11 @@ export function Actions({ alerting, changed }: { alerting: Alerting; changed: ()
           <Steps action={action} />
         </section>
       ))}
+      <p>
+        <button type="button" onClick={start}>
+          New action
+        </button>
+      </p>
     </>
   );
 }

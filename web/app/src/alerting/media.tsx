@@ -5,17 +5,31 @@ import { type Alerting, deleteAlerting, type Media, type Receiver, testAlert } f
 import { Choice, Field, Form, Sure } from '../part/form.tsx';
 import { Empty } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
+import { newMedia } from './draft.ts';
+import { ImportMedia, MediaForm, ReceiverForm } from './mediaform.tsx';
 import { mediaWords } from './words.ts';
 
 export function MediaView({ alerting, changed }: { alerting: Alerting; changed: () => void }) {
   const [failure, setFailure] = useState('');
+  const [form, setForm] = useState<{ media?: Media; receiver?: Receiver; fresh: boolean } | null>(null);
   const media = alerting.media ?? [];
   const receivers = alerting.receivers ?? [];
+  const done = (saved: boolean): void => {
+    setForm(null);
+    if (saved) changed();
+  };
+  if (form?.media !== undefined) return <MediaForm alerting={alerting} media={form.media} fresh={form.fresh} done={done} />;
+  if (form?.receiver !== undefined) return <ReceiverForm alerting={alerting} receiver={form.receiver} fresh={form.fresh} done={done} />;
+  const edit = (to: { media?: Media; receiver?: Receiver }) => (
+    <button type="button" class="small" onClick={() => setForm({ ...to, fresh: false })}>
+      Edit
+    </button>
+  );
   const mediaColumns: Column<Media>[] = [
     { id: 'name', title: 'Media type', class: 'anywhere', cell: (one) => one.name, sort: (one) => one.name },
     { id: 'how', title: 'How', class: 'anywhere', cell: (one) => mediaWords(one) },
     { id: 'state', title: 'State', minor: true, cell: (one) => (one.disabled ? 'disabled' : 'enabled') },
-    { id: 'do', title: '', number: true, cell: (one) => <Sure label="Delete" again={`Delete ${one.name}?`} run={() => deleteAlerting('media', one.name).then(changed)} failed={setFailure} /> },
+    { id: 'do', title: '', number: true, cell: (one) => <span class="row-buttons">{edit({ media: one })}<Sure label="Delete" again={`Delete ${one.name}?`} run={() => deleteAlerting('media', one.name).then(changed)} failed={setFailure} /></span> },
   ];
   const receiverColumns: Column<Receiver>[] = [
     { id: 'name', title: 'Receiver', class: 'anywhere', cell: (one) => one.name, sort: (one) => one.name },
@@ -30,27 +44,38 @@ export function MediaView({ alerting, changed }: { alerting: Alerting; changed: 
           </div>
         )),
     },
-    { id: 'do', title: '', number: true, cell: (one) => <Sure label="Delete" again={`Delete ${one.name}?`} run={() => deleteAlerting('receiver', one.name).then(changed)} failed={setFailure} /> },
+    { id: 'do', title: '', number: true, cell: (one) => <span class="row-buttons">{edit({ receiver: one })}<Sure label="Delete" again={`Delete ${one.name}?`} run={() => deleteAlerting('receiver', one.name).then(changed)} failed={setFailure} /></span> },
   ];
-  if (media.length === 0 && receivers.length === 0) {
-    return (
-      <Empty title="Nobody can be reached yet.">
-        <p class="muted">Add mail, a webhook or a script, and a receiver, under “Edit as text”.</p>
-      </Empty>
-    );
-  }
   return (
     <>
+      {media.length === 0 && receivers.length === 0 && (
+        <Empty title="Nobody can be reached yet.">
+          <p class="muted">Make a media type, such as mail or a webhook, then a receiver.</p>
+        </Empty>
+      )}
       {failure !== '' && <p role="alert" class="problem-text">{failure}</p>}
       <section aria-labelledby="media-title">
         <h2 id="media-title">Media types</h2>
-        {media.length === 0 ? <p class="muted">There are none. Add mail, a webhook or a script under “Edit as text”.</p> : <Table caption="Media types" columns={mediaColumns} rows={media} rowKey={(one) => one.name} sort="name" />}
+        {media.length === 0 ? <p class="muted">There are none.</p> : <Table caption="Media types" columns={mediaColumns} rows={media} rowKey={(one) => one.name} sort="name" />}
+        <p>
+          <button type="button" onClick={() => setForm({ media: newMedia('', 'mail'), fresh: true })}>
+            New media type
+          </button>
+        </p>
       </section>
       <section aria-labelledby="receivers-title">
         <h2 id="receivers-title">Receivers</h2>
         {receivers.length === 0 ? <p class="muted">There are none.</p> : <Table caption="Receivers" columns={receiverColumns} rows={receivers} rowKey={(one) => one.name} sort="name" />}
+        {media.length > 0 && (
+          <p>
+            <button type="button" onClick={() => setForm({ receiver: { name: '', media: [{ media: media[0]!.name, to: '' }] }, fresh: true })}>
+              New receiver
+            </button>
+          </p>
+        )}
       </section>
       {media.length > 0 && <TestMessage key={media.map((one) => one.name).join('\n')} media={media} receivers={receivers} />}
+      <ImportMedia done={changed} />
     </>
   );
 }

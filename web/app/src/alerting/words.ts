@@ -2,7 +2,8 @@
 
 import type { Action, Condition, Maintenance, Media, Operation, Period } from '../api/alerting.ts';
 
-const OPERATORS: Record<string, string> = {
+/** OPERATORS are the operators of conditions in words. */
+export const OPERATORS: Record<string, string> = {
   equals: 'is',
   not_equals: 'is not',
   contains: 'contains',
@@ -63,7 +64,7 @@ export function mediaWords(media: Media): string {
   if (media.mail !== undefined) return `mail from ${media.mail.from} over ${media.mail.server}`;
   if (media.webhook !== undefined) return `webhook ${media.webhook.url}`;
   if (media.script !== undefined) return `script ${media.script.name}`;
-  return 'webhook in JavaScript of Zabbix, which is kept but not run';
+  return 'webhook in JavaScript';
 }
 
 /** periodWords says when a maintenance is in force. */

@@ -1,6 +1,6 @@
 // Calls about alerting: what is configured, what was sent, maintenances.
 
-import { get, send } from './client.ts';
+import { get, send, sendText } from './client.ts';
 import type { Severity } from './types.ts';
 
 export interface Alert {
@@ -26,16 +26,31 @@ export interface Alert {
 export interface Media {
   name: string;
   disabled?: boolean;
-  mail?: { server: string; from: string };
-  webhook?: { url: string };
-  script?: { name: string };
-  zabbix_webhook?: unknown;
+  mail?: { server: string; from: string; security?: string; user?: string; html?: boolean };
+  webhook?: { url: string; method?: string; headers?: Record<string, string>; body?: unknown; allow?: string[] };
+  script?: { name: string; arguments?: string[] };
+  zabbix_webhook?: { script: string; parameters?: Record<string, string>; tags?: boolean; allow?: string[] };
   ticket?: boolean;
+  secrets?: Record<string, string>;
+  group_wait?: string;
+  group_interval?: string;
+  timeout?: string;
+  attempts?: number;
+  sessions?: number;
+}
+
+/** Way is one way to reach a receiver. */
+export interface Way {
+  media: string;
+  to: string;
+  severities?: Severity[];
+  when?: string;
+  disabled?: boolean;
 }
 
 export interface Receiver {
   name: string;
-  media: { media: string; to: string; severities?: Severity[]; when?: string; disabled?: boolean }[];
+  media: Way[];
 }
 
 export interface Operation {
@@ -68,6 +83,8 @@ export interface Action {
   recovery: Operation[] | null;
   update?: Operation[];
   stop_when_acknowledged?: boolean;
+  send_suppressed?: boolean;
+  flapping?: { off?: boolean; changes?: number; within?: string };
 }
 
 export interface Period {
@@ -115,6 +132,9 @@ export const putAlerting = (change: Partial<Alerting>): Promise<unknown> => send
 
 export const deleteAlerting = (kind: AlertingKind, name: string): Promise<unknown> =>
   send(`delete the ${kind}`, 'DELETE', `/api/alerting/${kind}/${encodeURIComponent(name)}`);
+
+/** importMedia takes media types from an export of Zabbix, YAML or JSON; the remarks say what was not taken. */
+export const importMedia = (text: string): Promise<{ remarks: string[] }> => sendText('import the media types', '/api/alerting/import', text);
 
 export const testAlert = (media: string, to: string): Promise<{ sent: boolean; answer?: string; error?: string }> =>
   send('send the test message', 'POST', '/api/alerting/test', { media, to });

@@ -38,6 +38,10 @@ export async function send<T>(what: string, method: string, path: string, body?:
   return call<T>(what, path, undefined, init);
 }
 
+/** sendText is send with a body that is sent as it is. */
+export const sendText = <T>(what: string, path: string, text: string): Promise<T> =>
+  call<T>(what, path, undefined, { method: 'POST', body: text, headers: { accept: 'application/json', 'content-type': 'application/yaml' } });
+
 async function call<T>(what: string, url: string, signal?: AbortSignal, init: RequestInit = {}): Promise<T> {
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
   let response: Response;
