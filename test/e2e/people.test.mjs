@@ -81,7 +81,7 @@ test('200 hostile names on every page run no script', async () => {
   const { hosts: listed } = await (await fetch(`${base}/api/hosts?limit=1000&search=evil-3`)).json();
   const { items } = await (await fetch(`${base}/api/items?host=${listed[0].id}`)).json();
   const { page, faults, close } = await openPage(browser, base);
-  const views = ['/', '/problems?show=all', '/hosts', '/hosts/values', `/hosts/${listed[0].id}`, `/hosts/${listed[0].id}/values`, `/hosts/${listed[0].id}/triggers`, `/items/${items[0].id}`, '/explore', '/server', '/users', '/users/groups', '/users/tokens', '/audit', '/account'];
+  const views = ['/', '/problems?show=all', '/hosts', '/hosts/values', `/hosts/${listed[0].id}`, `/hosts/${listed[0].id}/values`, `/hosts/${listed[0].id}/triggers`, `/items/${items[0].id}`, '/explore', '/server', '/configuration', '/configuration/hosts/evil-3', '/configuration/hosts/evil-3/items?item=0', '/configuration/hosts/evil-3/triggers?trigger=0', '/configuration/hosts/evil-3/text', '/users', '/users/groups', '/users/tokens', '/audit', '/account'];
   for (const view of views) {
     await page.goto(base + view);
     await settled(page);

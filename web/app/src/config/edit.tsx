@@ -8,7 +8,7 @@ import { Link } from '../part/link.tsx';
 import { useLater, useLoad, useTitle } from '../part/load.ts';
 import { Failure } from '../part/notice.tsx';
 import { go, href } from '../state/route.ts';
-import { type Doc, list, loosen, owner, put, putOwner, putTriggers, renameKey, same, serious, text, triggersOf } from './document.ts';
+import { type Doc, type Fields, list, loosen, names, owner, put, putOwner, putTriggers, renameKey, same, serious, text, triggersOf } from './document.ts';
 import { General, Macros } from './general.tsx';
 import { Items } from './items.tsx';
 import { Rules } from './rules.tsx';
@@ -159,6 +159,7 @@ function Editor({ kind, name, tab, base, revision, known, reload }: EditorProps)
       {tab === 'triggers' && (
         <Triggers path="triggers" triggers={triggersOf(draft)} set={(triggers) => change(putTriggers(draft, triggers))} remarks={remarks} param="trigger" what="trigger" technical={technical} example={keys[0]} tested={{ kind, doc: draft }} />
       )}
+      {['items', 'triggers', 'rules'].includes(tab) && <Inherited kind={kind} fields={fields} what={tab === 'rules' ? 'discovery rules' : tab} />}
       {tab === 'rules' && <Rules path={`${kind}s[0].discovery_rules`} rules={list(fields, 'discovery_rules')} set={(rules) => setFields(put(fields, 'discovery_rules', rules))} remarks={remarks} technical={technical} keys={keys} />}
       {tab === 'macros' && <Macros fields={fields} set={setFields} remarks={remarks} path={`${kind}s[0]`} />}
       {tab === 'text' && <AsText kind={kind} name={name} revision={revision} changed={changed} reload={reload} />}
@@ -188,6 +189,24 @@ function Editor({ kind, name, tab, base, revision, known, reload }: EditorProps)
         </div>
       )}
     </>
+  );
+}
+
+/** Inherited says where a host or template has more from. */
+function Inherited({ kind, fields, what }: { kind: Kind; fields: Fields; what: string }) {
+  const templates = names(fields, 'templates');
+  if (templates.length === 0) return null;
+  return (
+    <p class="muted">
+      The {kind} also has the {what} of its templates, which are changed there:{' '}
+      {templates.map((name, n) => (
+        <span key={name}>
+          {n > 0 && ', '}
+          <Link to={`/configuration/templates/${encodeURIComponent(name)}/${what === 'discovery rules' ? 'rules' : what}`}>{name}</Link>
+        </span>
+      ))}
+      .
+    </p>
   );
 }
 
