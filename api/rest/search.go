@@ -24,6 +24,8 @@ var pages = []page{
 	{"/hosts/values", "Latest values", "The last value of every item"},
 	{"/requests", "Requests", "Which requests load MongoDB"},
 	{"/explore", "Explore", "Ask with PromQL"},
+	{"/configuration", "Configuration", "Hosts, templates, items, triggers"},
+	{"/configuration/add", "Add a host", "A new host, and the command for its machine"},
 	{"/server", "Server", "How this server is doing"},
 }
 

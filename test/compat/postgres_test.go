@@ -1,9 +1,11 @@
 package compat
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/user"
@@ -87,6 +89,40 @@ func TestPostgres(t *testing.T) {
 		out, err := psql.CombinedOutput()
 		return err == nil && strings.TrimSpace(string(out)) == "500|500"
 	})
+	s.purge("pg", "float")
+	if got := s.values("pg", "float"); len(got) != 0 {
+		t.Errorf("after its history was deleted the item has %d values", len(got))
+	}
+	if got := s.values("pg", "text"); len(got) != 500 {
+		t.Errorf("the other item has %d values, want 500", len(got))
+	}
+	s.restart()
+	if got := s.values("pg", "float"); len(got) != 0 {
+		t.Errorf("after a kill the deleted history has %d values", len(got))
+	}
+}
+
+// purge deletes the history of an item, which is asked for twice.
+func (s *server) purge(host, key string) {
+	s.t.Helper()
+	var answer struct {
+		Token  string
+		Purged bool
+	}
+	body := map[string]string{"host": host, "key": key}
+	for range 2 {
+		text, err := json.Marshal(body)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(s.send(http.MethodPost, "/api/purge", string(text))), &answer); err != nil {
+			s.t.Fatal(err)
+		}
+		body["token"], body["confirm"] = answer.Token, key
+	}
+	if !answer.Purged {
+		s.t.Fatal("the history is not deleted")
+	}
 }
 
 // exchange sends one request in the agent protocol and returns the answer.

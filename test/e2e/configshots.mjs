@@ -79,6 +79,7 @@ const pages = {
   'configuration-macros': ['/configuration/hosts/room-1/macros'],
   'configuration-rule': ['/configuration/hosts/room-1/rules?rule=0'],
   'configuration-templates': ['/configuration/templates'],
+  'configuration-globals': ['/configuration/macros'],
   'configuration-import': ['/configuration/import', async (page) => {
     const text = JSON.stringify({ zabbix_export: { version: '7.0', template_groups: [{ uuid: '7df96b18c230490a9a0a9e2307226338', name: 'Templates' }], templates: [{ uuid: '0123456789ab4def8123456789abc001', template: 'UPS by SNMP', name: 'UPS by SNMP', groups: [{ name: 'Templates' }], items: [{ uuid: '0123456789ab4def8123456789abc002', name: 'Load', type: 'SNMP_AGENT', key: 'ups.load', snmp_oid: 'get[1.3.6.1.2.1.33.1.4.4.1.5.1]' }, { uuid: '0123456789ab4def8123456789abc003', name: 'Wrong', type: 'NONSENSE', key: 'wrong' }] }] } });
     await page.getByLabel('File', { exact: true }).setInputFiles({ name: 'ups.json', mimeType: 'application/json', buffer: Buffer.from(text) });

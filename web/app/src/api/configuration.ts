@@ -147,5 +147,13 @@ export interface Purge {
 
 export const purge = (body: { host: string; key?: string; token?: string; confirm?: string }): Promise<Purge> => send('delete the history', 'POST', '/api/purge', body);
 
+export interface GlobalRegexp {
+  name: string;
+  expressions: { expression: string; expression_type: string; exp_delimiter?: string; case_sensitive?: boolean }[];
+  default?: boolean;
+}
+
+export const getRegexps = (signal?: AbortSignal): Promise<{ regexps: GlobalRegexp[] }> => get('the global regular expressions', '/api/regexps', {}, signal);
+
 export const setPSK = (id: string, identity: string, psk: string): Promise<unknown> =>
   send('set the pre-shared key', 'PUT', `/api/hosts/${id}/tls`, { connect: 'psk', accept: ['psk'], psk_identity: identity, psk });

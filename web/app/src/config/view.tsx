@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { getHosts } from '../api/client.ts';
-import { type Configuration, createDocument, getConfiguration, type TemplateRow } from '../api/configuration.ts';
+import { type Configuration, createDocument, getConfiguration, getRegexps, type TemplateRow } from '../api/configuration.ts';
 import type { Host } from '../api/types.ts';
 import { plural } from '../format/number.ts';
 import { Form } from '../part/form.tsx';
@@ -20,7 +20,7 @@ import { EDIT_TABS, EditView } from './edit.tsx';
 import { Import } from './import.tsx';
 import { Text } from './parts.tsx';
 
-const TABS: Record<string, string> = { '': 'Hosts', templates: 'Templates', macros: 'Global macros', import: 'Import' };
+const TABS: Record<string, string> = { '': 'Hosts', templates: 'Templates', macros: 'Macros and expressions', import: 'Import' };
 const LIMIT = 1_000;
 
 /** ConfigurationView shows what the address behind /configuration names. */
@@ -63,7 +63,14 @@ function Lists({ tab }: { tab: string }) {
       {tab === '' && <Hosts />}
       {known.data !== null && tab === 'add' && <AddHost known={known.data} />}
       {known.data !== null && tab === 'templates' && <Templates known={known.data} />}
-      {known.data !== null && tab === 'macros' && <GlobalMacros known={known.data} />}
+      {known.data !== null && tab === 'macros' && (
+        <>
+          <h2>Global macros</h2>
+          <GlobalMacros known={known.data} />
+          <h2>Global regular expressions</h2>
+          <GlobalRegexps />
+        </>
+      )}
       {tab === 'import' && <Import />}
       {!(tab in TABS) && tab !== 'add' && <Empty title="There is no such page." />}
     </div>
@@ -143,6 +150,39 @@ function AddTemplate({ cancel }: { cancel: () => void }) {
     <Form submit="Make the template" run={run} cancel={cancel}>
       <Text label="Template name" value={name} set={setName} focus required />
     </Form>
+  );
+}
+
+const KINDS: Record<string, string> = { included: 'contains', any_included: 'contains any of', not_included: 'does not contain', result_true: 'matches', result_false: 'does not match' };
+
+function GlobalRegexps() {
+  const regexps = useLoad((signal) => getRegexps(signal), []);
+  if (regexps.error !== null) return <Failure error={regexps.error} retry={regexps.reload} />;
+  if (regexps.data === null) return null;
+  if (regexps.data.regexps.length === 0) return <Empty title="There are no global regular expressions." />;
+  return (
+    <Table
+      caption="Global regular expressions"
+      rows={regexps.data.regexps}
+      rowKey={(row) => row.name}
+      columns={[
+        { id: 'name', title: 'Name', class: 'anywhere', cell: (row) => <code>@{row.name}</code>, sort: (row) => row.name },
+        {
+          id: 'expressions',
+          title: 'Is true when the text',
+          class: 'anywhere',
+          cell: (row) =>
+            row.expressions.map((one, n) => (
+              <span key={n}>
+                {n > 0 && ' and '}
+                {KINDS[one.expression_type] ?? one.expression_type} <code>{one.expression}</code>
+              </span>
+            )),
+        },
+        { id: 'from', title: '', cell: (row) => (row.default ? <span class="muted">built in</span> : ''), minor: true },
+      ]}
+      sort="name"
+    />
   );
 }
 
