@@ -3,6 +3,7 @@ package dbengine
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 
 	"tidemark/model"
@@ -28,13 +29,21 @@ var appendings = sync.Pool{New: func() any { return new(appending) }}
 
 // Append stores the values of b. See storage.Engine.
 func (db *DB) Append(ctx context.Context, b *model.Batch) (model.LSN, error) {
-	mask, need, err := measure(b)
+	m, err := measure(b)
 	if err != nil {
 		return 0, err
 	}
-	if err := db.admit(ctx, need); err != nil {
+	if err := db.admit(ctx, m.logBytes); err != nil {
 		return 0, err
 	}
+	newest := db.newest.Load()
+	if m.oldest < newest-recentNanos {
+		db.warm(b)
+	}
+	for m.newest > newest && !db.newest.CompareAndSwap(newest, m.newest) {
+		newest = db.newest.Load()
+	}
+	mask := m.shards
 	a := appendings.Get().(*appending)
 	a.stats = appended{}
 	db.lockShards(mask)
@@ -87,40 +96,50 @@ func (*shard) closedFor(mask uint32, db *DB) bool {
 	return db.ctx.Err() != nil
 }
 
-// measure checks the rows of a batch, and returns the shards that it touches and the most log bytes that it needs.
-func measure(b *model.Batch) (mask uint32, need int, err error) {
+// measured is what a batch needs: the shards that it touches, the most log bytes, the bounds of its times.
+type measured struct {
+	shards         uint32
+	logBytes       int
+	oldest, newest int64
+}
+
+// measure checks the rows of a batch.
+func measure(b *model.Batch) (m measured, err error) {
 	n := b.Len()
+	m.oldest, m.newest = math.MaxInt64, math.MinInt64
 	if len(b.At) != n || len(b.Types) != n || len(b.Bits) != n || len(b.Flags) != n {
-		return 0, 0, fmt.Errorf("append: columns of %d items, %d times, %d types, %d values, %d flags, expected equal lengths",
+		return m, fmt.Errorf("append: columns of %d items, %d times, %d types, %d values, %d flags, expected equal lengths",
 			n, len(b.At), len(b.Types), len(b.Bits), len(b.Flags))
 	}
 	arena := 0
 	for i, t := range b.Types {
 		if b.Items[i] == 0 {
-			return 0, 0, fmt.Errorf("append: value %d has item 0, which is no item", i)
+			return m, fmt.Errorf("append: value %d has item 0, which is no item", i)
 		}
-		mask |= 1 << shardIndex(b.Items[i])
+		m.shards |= 1 << shardIndex(b.Items[i])
+		m.oldest, m.newest = min(m.oldest, b.At[i]), max(m.newest, b.At[i])
 		if !t.InArena() || t == model.Raw || t == model.Unsupported {
 			continue
 		}
 		if t > model.Binary {
-			return 0, 0, fmt.Errorf("append: value %d of item %d has type %d, which no engine stores", i, b.Items[i], t)
+			return m, fmt.Errorf("append: value %d of item %d has type %d, which no engine stores", i, b.Items[i], t)
 		}
 		offset, length := b.Bits[i]>>32, b.Bits[i]&0xFFFFFFFF
 		if offset+length > uint64(len(b.Arena)) {
-			return 0, 0, fmt.Errorf("append: value %d of item %d reaches past the arena of %d bytes", i, b.Items[i], len(b.Arena))
+			return m, fmt.Errorf("append: value %d of item %d reaches past the arena of %d bytes", i, b.Items[i], len(b.Arena))
 		}
 		if length > model.MaxTextBytes {
-			return 0, 0, fmt.Errorf("append: value %d of item %d has %d bytes, expected at most %d", i, b.Items[i], length, model.MaxTextBytes)
+			return m, fmt.Errorf("append: value %d of item %d has %d bytes, expected at most %d", i, b.Items[i], length, model.MaxTextBytes)
 		}
 		arena += int(length)
 	}
-	for _, m := range b.Marks {
-		if m.Key == "" || len(m.Key) > 255 || len(m.Value) > 255 {
-			return 0, 0, fmt.Errorf("append: mark %q has a key of %d and a value of %d bytes, expected 1 and 0 to 255", m.Key, len(m.Key), len(m.Value))
+	for _, mark := range b.Marks {
+		if mark.Key == "" || len(mark.Key) > 255 || len(mark.Value) > 255 {
+			return m, fmt.Errorf("append: mark %q has a key of %d and a value of %d bytes, expected 1 and 0 to 255", mark.Key, len(mark.Key), len(mark.Value))
 		}
 	}
-	return mask, n*translog.RowBytes + arena + len(b.Marks)*translog.MarkBytes + 1024, nil
+	m.logBytes = n*translog.RowBytes + arena + len(b.Marks)*translog.MarkBytes + 1024
+	return m, nil
 }
 
 // placeRows puts the rows into their series, sets their flags, and notes in a.rows which of them were stored.

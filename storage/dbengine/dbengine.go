@@ -221,6 +221,8 @@ type DB struct {
 	released atomic.Uint64
 	// dirtyBytes is what detached pages take in memory, hotBytes what all values do that are in no datafile.
 	dirtyBytes, hotBytes atomic.Int64
+	// newest is the latest time of any value.
+	newest atomic.Int64
 	// values counts the values that are stored anywhere.
 	values       atomic.Int64
 	lastRecycled model.LSN
@@ -281,6 +283,7 @@ func Open(ctx context.Context, fsys vfs.FS, dir string, o Options) (*DB, error) 
 		db.cancel()
 		return nil, errors.Join(fmt.Errorf("open engine in %s: %w", dir, err), db.pairs.close(), lock.Close())
 	}
+	db.newest.Store(db.Stats().To)
 	db.loops.Go(db.runFlusher)
 	if o.limits.tierTick > 0 {
 		db.loops.Go(db.runTiers)
