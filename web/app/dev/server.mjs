@@ -225,6 +225,7 @@ const EVIL = `<img src=x onerror="window.__hostile=1">'"\`{{7*7}}`;
 const NOW = Date.now();
 const PEOPLE = {
   '/api/me': { id: '1', name: `ada ${EVIL}`, role: 'administrator', all_hosts: true, via: 'session', first: false },
+  '/api/shadow': { since: 0 },
   '/api/users': {
     users: [
       { id: '1', name: `ada ${EVIL}`, role: 'administrator', all_hosts: true, groups: [], disabled: false, has_password: true, created_at: NOW, sessions: 1 },

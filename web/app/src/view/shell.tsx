@@ -8,6 +8,7 @@ import { Link } from '../part/link.tsx';
 import { Empty } from '../part/notice.tsx';
 import { RangePicker } from '../part/rangepicker.tsx';
 import { Search, SearchButton } from '../part/search.tsx';
+import { ShadowNotice } from '../part/shadow.tsx';
 import { useCell } from '../state/cell.ts';
 import { contact, live, overview } from '../state/live.ts';
 import { route, setParams } from '../state/route.ts';
@@ -61,6 +62,7 @@ export function Shell() {
       </header>
       <Rail path={path} />
       <main id="content" tabIndex={-1}>
+        <Notice path={path} />
         <View path={path} />
       </main>
       <Search />
@@ -86,6 +88,11 @@ function useKiosk(on: boolean): void {
 
 const configurationView = async () => (await import('../config/view.tsx')).ConfigurationView;
 const dashboardView = async () => (await import('./dashboard.tsx')).DashboardView;
+
+function Notice({ path }: { path: string }) {
+  const who = useCell(me);
+  return who ? <ShadowNotice path={path} /> : null;
+}
 
 function View({ path }: { path: string }) {
   const who = useCell(me);
