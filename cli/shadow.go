@@ -67,7 +67,7 @@ func shadowCommand() *cobra.Command {
 			}
 			return plan.print(c.OutOrStdout(), "would be switched on")
 		},
-	}, cutover)
+	}, cutover, shadowReportCommand(t))
 	return c
 }
 

@@ -51,7 +51,7 @@ func (s *Server) routes() []api.Route {
 	routes = append(routes, s.ownRoutes()...)
 	routes = append(routes, s.zabbixAPI(shown).Routes()...)
 	routes = append(routes, s.exportRoute(), s.importSettingsRoute())
-	routes = append(routes, s.shadowRoutes()...)
+	routes = append(routes, append(s.shadowRoutes(), s.compareRoute())...)
 	routes = append(routes, s.agents.routes()...)
 	routes = append(routes, s.polling.routes()...)
 	routes = append(routes, s.proxyRoutes()...)
