@@ -122,7 +122,7 @@ func (s *Source) owner(o *owner, p *ownerParts, byID map[int64]*owner) {
 	out.putList("tags", tags(p.tags[o.id]))
 	out.putList("macros", s.macros(p.macros[o.id]))
 	out.putList("valuemaps", valueMaps(p.valueMaps[o.id], p.mappings))
-	s.leave("web scenarios", len(p.webs[o.id]), "there is no collector of web scenarios; use HTTP agent items instead")
+	s.leave("web scenarios", len(p.webs[o.id]), "they are not read from the database; export them with their hosts and templates in Zabbix, and import that file")
 	if o.template {
 		out["template"] = o.row["host"]
 		out.put("uuid", o.row["uuid"], "")
