@@ -163,6 +163,9 @@ func (z *zabbixMediaType) webhook(m *Media) (remarks []string) {
 			m.Secrets[p.Name] = hidden // an import over a media type that is in use keeps what was filled in
 		}
 	}
+	if m.Disabled {
+		remarks = append(remarks, "it is disabled in the export; enable it when it is filled in")
+	}
 	if len(fill) > 0 {
 		remarks = append(remarks, "fill in "+strings.Join(fill, ", "))
 	}

@@ -40,7 +40,7 @@ func TestImportZabbix(t *testing.T) {
 		t.Errorf("webhook %+v %+v", plain, plain.Zabbix)
 	}
 	all := strings.Join(remarks, "\n")
-	for _, want := range []string{`"Email": the export has no password`, `"Notify": put the script`, `"Chat": fill in bot_token, chat_endpoint, color`, `"Chat": each problem is sent by itself`, `"Pager": timeout is "soon"; 30s is used`, `"Pager": menu: the url has no`, `"Text": type "SMS" is not supported`, "DISCOVERY"} {
+	for _, want := range []string{`"Email": the export has no password`, `"Notify": put the script`, `"Chat": fill in bot_token, chat_endpoint, color`, `"Chat": each problem is sent by itself`, `"Pager": it is disabled in the export`, `"Pager": timeout is "soon"; 30s is used`, `"Pager": menu: the url has no`, `"Text": type "SMS" is not supported`, "DISCOVERY"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("remarks:\n%s\nwant %q", all, want)
 		}

@@ -178,3 +178,24 @@ func ntlm(w http.ResponseWriter, q *http.Request) {
 	}
 	w.WriteHeader(http.StatusUnauthorized)
 }
+
+// The scripts of newer media types are made of constants, constructors and names that nobody declared.
+func TestDo_newerScripts(t *testing.T) {
+	const source = `
+const Logger = function(name) { this.name = name; this.log = function(level, text) { Zabbix.log(level, '[' + this.name + '] ' + text); } };
+const Hook = function(value) {
+	params = JSON.parse(value);
+	this.params = params;
+	this.run = function() {
+		let results = [this.onTriggerProblem && this.onTriggerProblem.apply(this, [{source: 'Trigger'}])];
+		for (idx in results) { if (typeof results[idx] !== 'undefined') { return JSON.stringify(results[idx]); } }
+	};
+};
+Hook.prototype.onTriggerProblem = function(alert) { new Logger('x').log(4, alert.source); return {tags: {[` + "'__id_' + this.params.to" + `]: this.params.tags.reduce(function(a, t) { return a + t.value; }, '')}}; };
+const hook = new Hook(value);
+return hook.run();`
+	out, err := runner(t, Options{}).Do(t.Context(), Job{Source: source, Value: []byte(`{"to":"ops","tags":[{"value":"a"},{"value":"b"}]}`), Webhook: true})
+	if err != nil || string(out.Value) != `{"tags":{"__id_ops":"ab"}}` || out.Log != "[x] Trigger\n" {
+		t.Errorf("%s %q %v", out.Value, out.Log, err)
+	}
+}
