@@ -318,6 +318,9 @@ func (a *Alerter) Run(ctx context.Context) error {
 	a.sending.Wait()
 	grace.Stop()
 	beating.Wait()
+	if a.stopped.Load() { // nothing was decided since
+		return nil
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.pending.lastEvent = true

@@ -296,7 +296,10 @@ func (n *following) follow(ctx context.Context) error {
 	select {
 	case p := <-n.promoting:
 		// Queries are answered from the standby's server until the primary's is open, but for its configuration.
+		began := time.Now()
 		err = s.Close()
+		n.kept.promoted, n.kept.from = true, s.replica.follower.Released()
+		n.logger.Debug("standby closed", "took", time.Since(began))
 		if _, promoteErr := n.kept.node.Promote(p.unfenced); promoteErr != nil {
 			err = errors.Join(err, promoteErr)
 		}
@@ -317,7 +320,9 @@ func (n *following) lead(ctx context.Context) error {
 	listener := n.trapper.Stop()
 	o := n.options()
 	o.Trapper = listener
+	began := time.Now()
 	s, err := Open(ctx, o)
+	n.logger.Debug("primary opened", "took", time.Since(began))
 	if err == nil {
 		err = n.serve(s)
 	}

@@ -41,6 +41,10 @@ type kept struct {
 	engine  *dbengine.DB
 	shelf   *snapshot.Shelf
 	metrics *metrics.Set
+	// promoted says that this process was the standby a moment ago: its configuration is that of a running primary, and from is a place in the log before the
+	// evaluated one.
+	promoted bool
+	from     model.LSN
 }
 
 // replica is a server's part in a cluster of primary and standbys; nil when values are in PostgreSQL.
@@ -167,7 +171,11 @@ func (s *Server) translateEvaluated(ctx context.Context, engine *dbengine.DB) er
 		if err != nil {
 			return err
 		}
-		own, err := standby.OwnEvaluated(ctx, engine, &state, theirs)
+		from := model.LSN(0)
+		if s.o.kept != nil {
+			from = s.o.kept.from
+		}
+		own, err := standby.OwnEvaluated(ctx, engine, &state, theirs, from)
 		if err != nil {
 			return err
 		}

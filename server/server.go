@@ -276,6 +276,9 @@ func (s *Server) readyConfiguration(ctx context.Context) error {
 	if s.following() {
 		return s.db.ReadOnly(ctx, true)
 	}
+	if s.o.kept != nil && s.o.kept.promoted {
+		return nil // a primary of this version has done it
+	}
 	if err := s.db.EnsureRules(ctx); err != nil {
 		return err
 	}
@@ -507,7 +510,11 @@ func (e eventStore) Load(ctx context.Context) (event.Loaded, error) {
 
 // Record implements event.Store.
 func (e eventStore) Record(ctx context.Context, r event.Record) error {
-	if err := e.db.Record(ctx, r.Events, r.States, r.Evaluated); err != nil {
+	err := e.db.Record(ctx, r.Events, r.States, r.Evaluated)
+	if errors.Is(err, confdb.ErrReadOnly) {
+		return nil // fenced: the new primary evaluates the same values, from what it has of this database
+	}
+	if err != nil {
 		return err
 	}
 	e.release(r.Evaluated)

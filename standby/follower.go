@@ -85,6 +85,7 @@ type Follower struct {
 	problem     string
 	have        ConfigurationHeader
 	copiedAt    time.Time
+	released    model.LSN
 	// progress is closed and replaced when position moves.
 	progress chan struct{}
 }
@@ -349,11 +350,19 @@ func (f *Follower) releaseEvaluated(ctx context.Context) error {
 			ours = p.ours
 		}
 	}
+	f.released = max(f.released, ours)
 	f.mu.Unlock()
 	if ours > 0 {
 		f.o.Engine.Release(ours)
 	}
 	return nil
+}
+
+// Released is a place in the engine's log that is not behind what the primary had evaluated; zero when none is known.
+func (f *Follower) Released() model.LSN {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.released
 }
 
 // Reach returns when everything up to a position of the primary's log is stored, with the catalog.
@@ -376,11 +385,11 @@ func (f *Follower) Reach(ctx context.Context, lsn model.LSN) error {
 // CopyNow brings the configuration up to date without waiting for a change.
 func (f *Follower) CopyNow(ctx context.Context) error { return f.copyConfiguration(ctx, false) }
 
-// OwnEvaluated finds the place in the engine's log up to which a standby's primary had evaluated.
-func OwnEvaluated(ctx context.Context, engine *dbengine.DB, state *State, evaluated model.LSN) (model.LSN, error) {
+// OwnEvaluated finds the place in the engine's log up to which a standby's primary had evaluated. from is a place before it, zero when none is known.
+func OwnEvaluated(ctx context.Context, engine *dbengine.DB, state *State, evaluated, from model.LSN) (model.LSN, error) {
 	// Up to the seed both logs are the same.
-	own := min(evaluated, state.Seed)
-	err := engine.Replay(ctx, 0, func(lsn model.LSN, b *model.Batch) error {
+	own := max(min(evaluated, state.Seed), from)
+	err := engine.Replay(ctx, from, func(lsn model.LSN, b *model.Batch) error {
 		for _, m := range b.Marks {
 			if epoch, theirs, ok := parsePosition(m.Value); m.Key == markKey && ok && epoch == state.FollowedEpoch && theirs <= evaluated {
 				own = lsn
