@@ -1,10 +1,15 @@
 // Server: how Tidemark itself is doing.
 
-import { useEffect, useRef, useState } from 'preact/hooks';
-import { getMetrics } from '../api/client.ts';
-import type { Overview } from '../api/types.ts';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { getItems, getMetrics } from '../api/client.ts';
+import type { Item, Overview } from '../api/types.ts';
+import { Board } from '../chart/board.ts';
+import { Chart } from '../chart/chart.tsx';
+import { assignSlots } from '../chart/colour.ts';
 import { type Figure, figuresOf, packageOf } from '../format/exposition.ts';
+import { FIGURES, isWrong, PARTS, type Row } from '../format/figures.ts';
 import { digits, formatAge, formatDuration, formatValue } from '../format/number.ts';
+import type { ChartSpec } from '../item/sections.ts';
 import { groupBy } from '../part/group.ts';
 import { Failure } from '../part/notice.tsx';
 import { useLoad, useSecond } from '../part/load.ts';
@@ -21,13 +26,22 @@ const KEEP = 120;
 
 export function ServerView() {
   const state = useCell(overview);
-  useEffect(() => live.want({}), []);
+  const { readings, error, reload } = useReadings();
+  const rows = useMemo(() => (readings.length === 0 ? [] : plainRows(readings)), [readings]);
   return (
     <div class="page">
       <h1>Server</h1>
       {state !== null && <Vital state={state} />}
+      {error !== null && <Failure error={error} retry={reload} />}
+      {rows.length > 0 && <WhatToDo rows={rows} />}
+      <OverTime />
       <QueueView />
-      <OwnFigures />
+      {rows.length > 0 && (
+        <>
+          <PlainFigures rows={rows} />
+          <RawFigures readings={readings} />
+        </>
+      )}
     </div>
   );
 }
@@ -71,12 +85,10 @@ interface Reading {
   figures: Figure[];
 }
 
-// OwnFigures reads /metrics every few seconds; counters are shown as what they did per second.
-function OwnFigures() {
+// useReadings reads /metrics every few seconds.
+function useReadings() {
   const loaded = useLoad(async (signal): Promise<Reading> => ({ at: Date.now(), figures: figuresOf(await getMetrics(signal)) }), []);
   const [readings, setReadings] = useState<Reading[]>([]);
-  const [search, setSearch] = useState('');
-  const [resting, setResting] = useState(false);
   const last = useRef<Reading | null>(null);
   useEffect(() => {
     const timer = setInterval(() => !document.hidden && loaded.reload(), READ_MS);
@@ -87,8 +99,105 @@ function OwnFigures() {
     last.current = loaded.data;
     setReadings((old) => [...old, loaded.data!].slice(-KEEP));
   }, [loaded.data]);
-  if (loaded.error !== null) return <Failure error={loaded.error} retry={loaded.reload} />;
-  if (readings.length === 0) return null;
+  return { readings, error: loaded.error, reload: loaded.reload };
+}
+
+// plainRows gives the figures that have a name in plain words, those of one name with different labels added up.
+function plainRows(readings: Reading[]): Row[] {
+  const sums = readings.map((reading) => {
+    const all = new Map<string, number>();
+    for (const figure of reading.figures) all.set(figure.name, (all.get(figure.name) ?? 0) + figure.value);
+    return all;
+  });
+  const newest = sums[sums.length - 1];
+  return Object.entries(FIGURES)
+    .filter(([name]) => newest.has(name))
+    .map(([name, plain]) => {
+      const column = sums.map((all) => all.get(name) ?? null);
+      const counter = /_total$/.test(name);
+      const values = counter ? rates(column, readings).map((value) => (value === null ? null : plain.units === '%' ? value * 100 : value)) : column;
+      const now = values[values.length - 1] ?? null;
+      const whole = plain.of === undefined ? undefined : newest.get(plain.of);
+      const share = whole === undefined || whole <= 0 || now === null ? null : now / whole;
+      return { id: name, plain, values, now, share, wrong: isWrong(plain, now, share) };
+    });
+}
+
+function WhatToDo({ rows }: { rows: Row[] }) {
+  const wrong = rows.filter((row) => row.wrong);
+  if (wrong.length === 0) {
+    return (
+      <p class="all-well">
+        <i class="square ok" /> All figures are as they should be.
+      </p>
+    );
+  }
+  return (
+    <section aria-labelledby="todo-title">
+      <h2 id="todo-title">What to do</h2>
+      <ul class="todo">
+        {wrong.map((row) => (
+          <li key={row.id}>
+            <b>
+              {row.plain.title}: {figureText(row)}.
+            </b>{' '}
+            {row.plain.advice}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function PlainFigures({ rows }: { rows: Row[] }) {
+  return (
+    <section class="own" aria-labelledby="figures-title">
+      <h2 id="figures-title">Figures</h2>
+      <div class="figure-parts">
+        {PARTS.map((part) => {
+          const own = rows.filter((row) => row.plain.part === part);
+          return own.length === 0 ? null : <PlainTable key={part} part={part} rows={own} />;
+        })}
+      </div>
+    </section>
+  );
+}
+
+function figureText({ plain, now, share }: Row): string {
+  const text = formatValue(now, plain.units, 4);
+  return share === null ? text : `${text}, ${digits(share * 100, 3)} %`;
+}
+
+function PlainTable({ part, rows }: { part: string; rows: Row[] }) {
+  return (
+    <table class="list figures">
+      <caption>{part}</caption>
+      <thead class="unseen">
+        <tr>
+          <th scope="col">Figure</th>
+          <th scope="col">Trend</th>
+          <th scope="col">Now</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={row.id} title={row.id}>
+            <td class="wide">{row.plain.title}</td>
+            <td class="trend minor">
+              <Sparkline values={row.values} label={`${row.plain.title} since the page was opened`} width={90} height={18} />
+            </td>
+            <td class={row.wrong ? 'number problem-text' : 'number'}>{figureText(row)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+// RawFigures are all that /metrics has, for those who write queries and triggers over them.
+function RawFigures({ readings }: { readings: Reading[] }) {
+  const [search, setSearch] = useState('');
+  const [resting, setResting] = useState(false);
   const word = search.trim().toLowerCase();
   const { figures } = readings[readings.length - 1];
   const atRest = figures.filter((figure) => figure.value === 0).length;
@@ -97,20 +206,81 @@ function OwnFigures() {
     (figure) => packageOf(figure.name),
   );
   return (
-    <section class="own">
-      <h2>Own figures</h2>
-      <div class="filters">
-        <input type="search" value={search} placeholder="Search figures" aria-label="Search figures" onInput={(event) => setSearch(event.currentTarget.value)} />
-        {(atRest > 0 || resting) && <label class="check">
-          <input type="checkbox" checked={resting} onChange={(event) => setResting(event.currentTarget.checked)} />
-          also the {atRest} that are zero
-        </label>}
+    <details class="raw-figures">
+      <summary>All figures under their names in /metrics</summary>
+      <section class="own">
+        <div class="filters">
+          <input type="search" value={search} placeholder="Search figures" aria-label="Search figures" onInput={(event) => setSearch(event.currentTarget.value)} />
+          {(atRest > 0 || resting) && <label class="check">
+            <input type="checkbox" checked={resting} onChange={(event) => setResting(event.currentTarget.checked)} />
+            also the {atRest} that are zero
+          </label>}
+        </div>
+        {[...groups].sort(([a], [b]) => groupRank(a) - groupRank(b) || natural(a, b)).map(([name, figures]) => (
+          <FigureTable key={name} name={name} figures={figures} readings={readings} />
+        ))}
+      </section>
+    </details>
+  );
+}
+
+const OWN_KEY = 'tidemark[disk_used_percent]';
+const CHART_HEIGHT = 130;
+
+interface OwnChart {
+  title: string;
+  units: string;
+  top?: number;
+  keys: RegExp;
+}
+
+const OWN_CHARTS: OwnChart[] = [
+  { title: 'Values per second', units: '/s', keys: /^zabbix\[wcache,values\]$/ },
+  { title: 'Busy by kind', units: '%', top: 10, keys: /^zabbix\[process,.*,busy\]$/ },
+  { title: 'History cache used', units: '%', top: 10, keys: /^zabbix\[wcache,history,pused\]$/ },
+  { title: 'Value cache', units: '/s', keys: /^zabbix\[vcache,cache,(hits|misses)\]$/ },
+  { title: 'Items in the queue', units: '', keys: /^zabbix\[queue\]$/ },
+  { title: 'Disk and store in use', units: '%', top: 100, keys: /^tidemark\[(disk_used_percent|storage_quota_used_percent)\]$/ },
+];
+
+// OverTime draws the internal items of the host on which the server runs: what its template gathers of it.
+function OverTime() {
+  const loaded = useLoad(async (signal) => {
+    const [own] = (await getItems({ key: OWN_KEY, limit: 1 }, signal)).items;
+    return own === undefined ? [] : (await getItems({ host: own.host_id, limit: 10_000 }, signal)).items;
+  }, []);
+  const board = useMemo(() => new Board(), []);
+  useEffect(() => {
+    board.start();
+    return () => board.stop();
+  }, [board]);
+  const specs = useMemo(() => OWN_CHARTS.map((chart) => ownChart(chart, loaded.data ?? [])).filter((spec) => spec.series.length > 0), [loaded.data]);
+  useEffect(() => live.want({ items: specs.flatMap((spec) => spec.series.map((series) => series.sources[0].item)) }), [specs]);
+  if (loaded.data === null || specs.length === 0) return null;
+  return (
+    <section aria-labelledby="over-time-title">
+      <h2 id="over-time-title">Over time</h2>
+      <div class="charts">
+        {specs.map((spec) => (
+          <Chart key={spec.id} board={board} spec={spec} section="server" height={CHART_HEIGHT} />
+        ))}
       </div>
-      {[...groups].sort(([a], [b]) => groupRank(a) - groupRank(b) || natural(a, b)).map(([name, figures]) => (
-        <FigureTable key={name} name={name} figures={figures} readings={readings} />
-      ))}
     </section>
   );
+}
+
+function ownChart({ title, units, top, keys }: OwnChart, items: Item[]): ChartSpec {
+  const own = items.filter((item) => keys.test(item.key));
+  const names = own.map((item) => item.name.replace(/^(Busy|Value cache): /, '').replace(/ per second$/, ''));
+  const slots = assignSlots(names);
+  return {
+    id: `server-${title.toLowerCase().replace(/ /g, '-')}`,
+    title,
+    units,
+    top,
+    stack: false,
+    series: own.map((item, n) => ({ sources: [{ item: item.id, interval: item.interval_ms }], name: names[n], slot: own.length === 1 ? 0 : (slots.get(names[n]) ?? 0), mirror: false })),
+  };
 }
 
 function groupRank(name: string): number {

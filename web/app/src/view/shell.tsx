@@ -27,7 +27,6 @@ import { OverviewView } from './overview.tsx';
 import { type Page, PAGES, pageOf } from './pages.ts';
 import { ProblemsView } from './problems.tsx';
 import { RequestsView } from './requests.tsx';
-import { ServerView } from './server.tsx';
 import { SignInView, WelcomeView } from './signin.tsx';
 import { StorageView } from './storage.tsx';
 import { UsersView } from './users.tsx';
@@ -87,6 +86,7 @@ function useKiosk(on: boolean): void {
 }
 
 const configurationView = async () => (await import('../config/view.tsx')).ConfigurationView;
+const serverView = async () => (await import('./server.tsx')).ServerView;
 const dashboardView = async () => (await import('./dashboard.tsx')).DashboardView;
 
 function Notice({ path }: { path: string }) {
@@ -110,7 +110,7 @@ function View({ path }: { path: string }) {
   if (path === '/explore') return <ExploreView />;
   if (path === '/dashboards') return <DashboardsView />;
   if (first === 'dashboards' && /^(\d+|new)$/.test(id ?? '') && tab === undefined) return <Lazy key={id} load={dashboardView} props={{ id: id! }} />;
-  if (path === '/server') return <ServerView />;
+  if (path === '/server') return <Lazy load={serverView} props={{}} />;
   if (first === 'alerting' && (id ?? '') in ALERTING_TABS && tab === undefined) return <AlertingView key={id} tab={id ?? ''} />;
   if (first === 'configuration') return <Lazy load={configurationView} props={{ path }} />;
   if (path === '/storage') return <StorageView />;
