@@ -197,7 +197,7 @@ func FinishSeed(data string) error {
 		return err
 	}
 	var state State
-	if err := json.Unmarshal(text, &state); err == nil {
+	if err = json.Unmarshal(text, &state); err == nil {
 		err = state.check()
 	}
 	if err != nil {

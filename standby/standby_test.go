@@ -117,6 +117,25 @@ func TestFinishSeed(t *testing.T) {
 	}
 }
 
+// TestFinishSeed_damaged leaves the old data alone when the seed does not say what it is.
+func TestFinishSeed_damaged(t *testing.T) {
+	for _, text := range []string{"", "{", `{"role":"standby"}`, "null"} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{"engine/old": "old", "seed/engine/new": "new", "seed/" + readyName: text} {
+			path := filepath.Join(dir, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := FinishSeed(dir); err == nil || !strings.Contains(err.Error(), readyName) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "engine/old")); err != nil {
+			t.Errorf("%q: the old data are gone: %v", text, err)
+		}
+	}
+}
+
 func TestParsePosition(t *testing.T) {
 	f := func(text string, want bool) {
 		t.Helper()

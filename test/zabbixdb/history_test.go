@@ -27,7 +27,7 @@ import (
 // query asks the database's client and returns rows, with tabs between columns.
 func (d *database) query(t *testing.T, sql string) []string {
 	t.Helper()
-	args := append([]string{"-N", "-B", "--raw"}, d.client[1:]...)
+	var args []string
 	if strings.HasSuffix(d.client[0], "psql") {
 		args = append([]string{"-A", "-t", "-F", "\t"}, d.client[1:]...)
 	} else { // its own options must come first
