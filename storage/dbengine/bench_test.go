@@ -81,6 +81,7 @@ func BenchmarkMemory(b *testing.B) {
 
 func heap() uint64 {
 	runtime.GC()
+	runtime.GC() // what pools held is garbage only now
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
