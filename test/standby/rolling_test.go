@@ -28,7 +28,7 @@ func rollingSize(t *testing.T) rolling {
 	t.Helper()
 	text := os.Getenv("TIDEMARK_ROLLING")
 	if text == "" {
-		return rolling{nodes: 5, history: 10 * time.Minute, nvps: 300, queries: 40}
+		return rolling{nodes: 5, history: 6 * time.Minute, nvps: 300, queries: 40}
 	}
 	minutes, err := strconv.Atoi(text)
 	if err != nil || minutes < 1 {

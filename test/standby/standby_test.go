@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -270,4 +271,39 @@ func TestBehind(t *testing.T) {
 			len(one.Standbys) == 1 && one.Standbys[0].LagBytes == 0 && !one.Standbys[0].Seeding
 	})
 	equal(t, a, b)
+}
+
+// TestFlapping kills primary and standby at random under load; TIDEMARK_STANDBY_KILLS sets how often.
+func TestFlapping(t *testing.T) {
+	kills := 6
+	if text := os.Getenv("TIDEMARK_STANDBY_KILLS"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("TIDEMARK_STANDBY_KILLS is %q, want a number of kills", text)
+		}
+		kills = n
+	}
+	a, b := newNode(t), newNode(t)
+	a.start()
+	provision(t, a, small())
+	o := small()
+	o.Server = a.trapper
+	f := startFeed(t, o)
+	b.start("--standby-of", a.http)
+	for i := range kills {
+		<-time.After(time.Duration(rand.IntN(400)) * time.Millisecond)
+		if i%3 == 2 {
+			a.kill()
+			a.start()
+			continue
+		}
+		b.kill()
+		b.start("--standby-of", a.http)
+	}
+	r := f.finish(t)
+	f.verify(t, a, &r)
+	b.follows(a)
+	equal(t, a, b)
+	f.verify(t, b, &r)
+	t.Logf("%d values, %d requests repeated", r.Sent, r.Retries)
 }
