@@ -30,6 +30,8 @@ type FollowOptions struct {
 	Address string
 	// Replace lets the seed take the place of data that did not come from the primary's cluster.
 	Replace bool
+	// opened, if not nil, sees each standby's server before it runs; for tests.
+	opened func(*Server)
 }
 
 // following is a process whose server follows another one, until it is promoted.
@@ -282,6 +284,9 @@ func (n *following) follow(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	s.newFollower(n.peer, n.id(), n.f.Address)
+	if n.f.opened != nil {
+		n.f.opened(s)
+	}
 	n.mu.Lock()
 	n.standing, n.stop = s, stop
 	n.mu.Unlock()

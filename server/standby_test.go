@@ -24,6 +24,7 @@ type pair struct {
 	t             *testing.T
 	primary       *running
 	http, trapper string
+	opened        chan *Server
 }
 
 // newPair starts both. They ask for a token, and the standby sends it.
@@ -51,13 +52,15 @@ func newPair(t *testing.T, change func(*Options)) *pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pair{t: t, primary: &running{t: t, server: s, http: "http://" + o.HTTP.Addr().String(), trapper: o.Trapper.Addr().String()}}
+	p := &pair{t: t, opened: make(chan *Server, 10), primary: &running{t: t, server: s, http: "http://" + o.HTTP.Addr().String(), trapper: o.Trapper.Addr().String()}}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
 	go func() { ended <- s.Run(ctx) }()
 	so := options()
 	p.http, p.trapper = "http://"+so.HTTP.Addr().String(), so.Trapper.Addr().String()
-	go func() { ended <- Follow(ctx, so, FollowOptions{Of: o.HTTP.Addr().String(), Address: p.http}) }()
+	go func() {
+		ended <- Follow(ctx, so, FollowOptions{Of: o.HTTP.Addr().String(), Address: p.http, opened: func(s *Server) { p.opened <- s }})
+	}()
 	t.Cleanup(func() {
 		cancel()
 		for range 2 {
@@ -147,6 +150,24 @@ func TestFollow(t *testing.T) {
 	sent := &running{t: t, trapper: p.trapper}
 	if answer := sent.send(`{"request":"sender data","data":[]}`); !strings.Contains(answer, "standby") || !strings.Contains(answer, "failed") {
 		t.Errorf("a sender is answered %s", answer)
+	}
+	standing := <-p.opened
+	follower := standing.replica.follower
+	for _, step := range []struct {
+		add     bool
+		differs bool
+	}{{false, false}, {true, true}} {
+		if step.add { // what a standby must never have
+			b := model.NewBatch()
+			b.AppendFloat(1<<20, (now-50)*int64(time.Second), 1)
+			if _, err := standing.engine.Append(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := follower.Verify(t.Context(), model.TimeRange{From: (now - 200) * int64(time.Second), To: now * int64(time.Second)})
+		if lag := follower.Lag(); err != nil || lag.Differs != step.differs || lag.VerifiedAt == 0 {
+			t.Errorf("added %v: %+v, %v", step.add, lag, err)
+		}
 	}
 	var done Promoted
 	if status := p.call("POST", p.http+"/api/standby/promote", "", &done); status != 200 || !done.HandedOver || done.Epoch != 2 {

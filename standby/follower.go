@@ -66,7 +66,7 @@ type Follower struct {
 	o       FollowerOptions
 	catalog *catalog.Follower
 
-	records, values, copies, pages, failures *metrics.Counter
+	records, values, copies, pages, failures, mismatches *metrics.Counter
 
 	// copying is held while pages are put in place.
 	copying sync.Mutex
@@ -86,6 +86,9 @@ type Follower struct {
 	have        ConfigurationHeader
 	copiedAt    time.Time
 	released    model.LSN
+	// verifiedAt is when values were compared with the primary's, differs what came of it.
+	verifiedAt time.Time
+	differs    bool
 	// progress is closed and replaced when position moves.
 	progress chan struct{}
 }
@@ -107,6 +110,7 @@ func NewFollower(o FollowerOptions) *Follower {
 	})
 	counter := func(name string) *metrics.Counter { return o.Metrics.NewCounter("tidemark_standby_" + name + "_total") }
 	f.records, f.values, f.copies, f.pages, f.failures = counter("records"), counter("values"), counter("configuration_copies"), counter("configuration_pages"), counter("failed_requests")
+	f.mismatches = counter("digest_mismatches")
 	o.Metrics.NewGauge("tidemark_standby_lag_bytes", func() float64 { return float64(f.Lag().Bytes) })
 	o.Metrics.NewGauge("tidemark_standby_lag_seconds", func() float64 { return f.Lag().Seconds })
 	return f
@@ -125,13 +129,19 @@ type Lag struct {
 	Position uint64 `json:"position"`
 	// ConfigurationAt is when the configuration was last known to be equal, Unix milliseconds; zero for not yet.
 	ConfigurationAt int64 `json:"configuration_at"`
+	// VerifiedAt is when the values of an hour were last compared with the primary's, zero for not yet; Differs that they were not the same.
+	VerifiedAt int64 `json:"verified_at"`
+	Differs    bool  `json:"differs"`
 }
 
 // Lag says how far behind the primary this server is.
 func (f *Follower) Lag() Lag {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l := Lag{Problem: f.problem, Position: uint64(f.position)}
+	l := Lag{Problem: f.problem, Position: uint64(f.position), Differs: f.differs}
+	if !f.verifiedAt.IsZero() {
+		l.VerifiedAt = f.verifiedAt.UnixMilli()
+	}
 	if !f.copiedAt.IsZero() {
 		l.ConfigurationAt = f.copiedAt.UnixMilli()
 	}
@@ -153,6 +163,7 @@ func (f *Follower) Lag() Lag {
 func (f *Follower) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.repeat(ctx, f.askLog) })
+	g.Go(func() error { return f.verifyAll(ctx) })
 	g.Go(func() error {
 		return f.repeat(ctx, func(ctx context.Context) error { return f.copyConfiguration(ctx, true) })
 	})

@@ -149,7 +149,7 @@ export interface Replication {
   synchronous: boolean;
   /** Why values are refused; empty when they are not. */
   refusal: string;
-  lag: { bytes: number; seconds: number; connected: boolean; problem?: string; configuration_at: number } | null;
+  lag: { bytes: number; seconds: number; connected: boolean; problem?: string; configuration_at: number; verified_at: number; differs: boolean } | null;
   standbys: Followed[];
 }
 

@@ -83,9 +83,11 @@ function Following({ state }: { state: Replication }) {
   return (
     <>
       <p>
-        This server follows {state.primary}, epoch {state.epoch}. {behind} {lag.configuration_at > 0 && `The configuration is that of ${formatClock(lag.configuration_at)}.`}
+        This server follows {state.primary}, epoch {state.epoch}. {behind} {lag.configuration_at > 0 && `The configuration is that of ${formatClock(lag.configuration_at)}.`}{' '}
+        {lag.verified_at > 0 && !lag.differs && `Values were compared at ${formatClock(lag.verified_at)}: they are equal.`}
       </p>
       {!lag.connected && <p class="problem-text">The primary does not answer{lag.problem === undefined ? '' : `: ${lag.problem}`}</p>}
+      {lag.differs && <p class="problem-text">Values differ from the primary's. Remove the data folder of this server and start it again, so that everything is copied.</p>}
       <p class="muted">It answers queries. It takes no values and no changes, and sends no alerts, until it is made the primary.</p>
     </>
   );
