@@ -115,6 +115,7 @@ type Storage struct {
 	PageCacheBytes int64
 	Snapshots      Snapshots
 	Recompress     Recompress
+	Headroom       Headroom
 	// QueryLogBytes bounds the log of queries; 0 for none.
 	QueryLogBytes int64
 	// MinimumAge is how long values shall be kept in any case; there is a warning when the disk space does not reach for it. Zero for none.
@@ -131,6 +132,14 @@ const (
 	AtQuotaDrop   AtQuota = "drop_oldest"
 	AtQuotaRefuse AtQuota = "refuse_values"
 )
+
+// Headroom says what the store does when the file system that it is on fills up.
+type Headroom struct {
+	// HoldAt is the fullness in percent from which on the store stays as large as it is; zero for never.
+	HoldAt int
+	// Shrink deletes the oldest values until the fullness is below HoldAt.
+	Shrink bool
+}
 
 // Recompress is the policy for old values.
 type Recompress struct {
@@ -227,7 +236,7 @@ func Default() *Config {
 		Data:    "./data",
 		HTTP:    HTTP{Listen: "127.0.0.1:8420"},
 		Trapper: Trapper{Listen: "127.0.0.1:10051"},
-		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}, Recompress: Recompress{Codec: RecompressOff, OlderThan: 24 * time.Hour, RateBytes: 20 << 20}, QueryLogBytes: 1 << 20},
+		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}, Headroom: Headroom{HoldAt: 80}, Recompress: Recompress{Codec: RecompressOff, OlderThan: 24 * time.Hour, RateBytes: 20 << 20}, QueryLogBytes: 1 << 20},
 		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, MongoPlans: 10 * time.Minute, TLS: AgentTLS{Connect: "unencrypted"}},
 		Proxy:   defaultProxy(),
 		Standby: Standby{Wait: 10 * time.Second},

@@ -71,6 +71,8 @@ var fields = slices.Concat([]field{
 	setting("storage.minimum_age", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.MinimumAge }, checkAge),
 	setting("storage.tiers.minute_share", parsePercent, func(c *Config) *int { return &c.Storage.MinuteShare }, checkShare),
 	setting("storage.tiers.hour_share", parsePercent, func(c *Config) *int { return &c.Storage.HourShare }, checkShare),
+	setting("storage.headroom.hold_at", parsePercent, func(c *Config) *int { return &c.Storage.Headroom.HoldAt }, checkHoldAt),
+	setting("storage.headroom.shrink", parseBool, func(c *Config) *bool { return &c.Storage.Headroom.Shrink }, anything),
 	setting("storage.recompress.codec", parseText, func(c *Config) *string { return &c.Storage.Recompress.Codec }, checkCodec),
 	setting("storage.recompress.older_than", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.Recompress.OlderThan }, anything),
 	setting("storage.recompress.rate", ParseSize, func(c *Config) *int64 { return &c.Storage.Recompress.RateBytes }, atLeast(1<<20, true)),
@@ -136,6 +138,14 @@ func parsePercent(text string) (int, error) {
 		return 0, fmt.Errorf("found %.60q; expected a whole number of percent, such as 15%%", text)
 	}
 	return n, nil
+}
+
+// checkHoldAt keeps away from marks that nearly every disk is past.
+func checkHoldAt(n int) error {
+	if n != 0 && (n < 50 || n > 99) {
+		return fmt.Errorf("found %d%%; expected 50%% to 99%%, or 0%% for never", n)
+	}
+	return nil
 }
 
 // checkCodec accepts what the engine's ParseCodec does, and off.

@@ -43,9 +43,13 @@ type Headroom struct {
 	// TotalBytes is what is used and what the server may still write.
 	TotalBytes int64 `json:"total_bytes"`
 	// FreeBytes is what the server may still write.
-	FreeBytes   int64         `json:"free_bytes"`
+	FreeBytes int64 `json:"free_bytes"`
+	// UsedPercent is of the file system, or of its pool if that is fuller.
 	UsedPercent float64       `json:"used_percent"`
 	Level       HeadroomLevel `json:"level"`
+	// Pool is what lies under ZFS and btrfs, absent where that cannot be told; PoolProblem says why.
+	Pool        *Pool  `json:"pool,omitempty"`
+	PoolProblem string `json:"pool_problem,omitempty"`
 }
 
 // fileSystems are the numbers that statfs(2) gives.
@@ -65,6 +69,10 @@ func MeasureHeadroom(dir string) (Headroom, error) {
 	if h.FileSystem = fileSystems[s.Type]; h.FileSystem == "" {
 		h.FileSystem = fmt.Sprintf("%#x", s.Type)
 	}
+	pool, err := systemPools().of(dir, h.FileSystem)
+	if h.Pool = pool; err != nil {
+		h.PoolProblem = err.Error()
+	}
 	h.grade()
 	return h, nil
 }
@@ -75,6 +83,9 @@ func (h *Headroom) grade() {
 		return
 	}
 	h.UsedPercent = 100 * (1 - float64(h.FreeBytes)/float64(h.TotalBytes))
+	if h.Pool != nil {
+		h.UsedPercent = max(h.UsedPercent, h.Pool.UsedPercent)
+	}
 	h.Level = HeadroomOK
 	if h.UsedPercent >= headroomProblem {
 		h.Level = HeadroomProblem
@@ -89,8 +100,9 @@ type headroom struct {
 	stats   func() storage.Stats
 	logger  *slog.Logger
 
-	mu  sync.Mutex
-	now Headroom
+	mu   sync.Mutex
+	now  Headroom
+	hold *hold
 	// quotaUsed is in percent, oldestAge in seconds; both zero when not known.
 	quotaUsed, oldestAge float64
 	// first is the free room when watching began, at firstAt.
@@ -98,8 +110,9 @@ type headroom struct {
 	firstAt, lastAt time.Time
 }
 
-func newHeadroom(dir string, stats func() storage.Stats, set *metrics.Set, logger *slog.Logger) *headroom {
-	h := &headroom{measure: func() (Headroom, error) { return MeasureHeadroom(dir) }, stats: stats, logger: logger}
+func newHeadroom(dir string, stats func() storage.Stats, hold *hold, set *metrics.Set, logger *slog.Logger) *headroom {
+	h := &headroom{measure: func() (Headroom, error) { return MeasureHeadroom(dir) }, stats: stats, logger: logger, hold: hold}
+	hold.begun = set.NewCounter("tidemark_headroom_holds_total")
 	h.look(time.Now())
 	set.NewGauge("tidemark_disk_free_bytes", func() float64 { now, _ := h.get(); return float64(now.FreeBytes) })
 	set.NewGauge("tidemark_disk_total_bytes", func() float64 { now, _ := h.get(); return float64(now.TotalBytes) })
@@ -109,6 +122,18 @@ func newHeadroom(dir string, stats func() storage.Stats, set *metrics.Set, logge
 			return min(*days, unknownDays)
 		}
 		return unknownDays
+	})
+	set.NewGauge("tidemark_headroom_held", func() float64 {
+		if h.holding().Held {
+			return 1
+		}
+		return 0
+	})
+	set.NewGauge("tidemark_headroom_blocked", func() float64 {
+		if h.holding().Blocked != "" {
+			return 1
+		}
+		return 0
 	})
 	set.NewGauge("tidemark_storage_quota_used_percent", func() float64 { used, _ := h.store(); return used })
 	set.NewGauge("tidemark_storage_oldest_age_seconds", func() float64 { _, age := h.store(); return age })
@@ -147,6 +172,10 @@ func (h *headroom) look(at time.Time) {
 		h.logger.Log(context.Background(), level, "the fullness of the disk has changed; past 80 % most file systems slow down",
 			"level", string(now.Level), "used_percent", fmt.Sprintf("%.1f", now.UsedPercent), "free_bytes", now.FreeBytes)
 	}
+	if now.PoolProblem != "" && now.PoolProblem != h.now.PoolProblem {
+		h.logger.Warn("how full the pool under the file system is cannot be told", "error", now.PoolProblem)
+	}
+	h.hold.look(now, stats.DiskBytes)
 	if h.firstAt.IsZero() || at.Sub(h.firstAt) > headroomMost || now.FreeBytes > h.first {
 		h.first, h.firstAt = now.FreeBytes, at
 	}
@@ -171,6 +200,13 @@ func (h *headroom) store() (usedPercent, oldestAge float64) {
 	return h.quotaUsed, h.oldestAge
 }
 
+// holding says whether the store may grow.
+func (h *headroom) holding() holdState {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hold.state()
+}
+
 // get returns the last measurement, and in how many days the disk is full at the rate since watching began; nil when that cannot be told.
 func (h *headroom) get() (Headroom, *float64) {
 	h.mu.Lock()
@@ -188,6 +224,8 @@ type storageAnswer struct {
 	Disk Headroom `json:"disk"`
 	// DiskFullDays is in how many days the disk is full at the present rate; null when that cannot be told.
 	DiskFullDays *float64 `json:"disk_full_days"`
+	// Hold says whether the store may grow while the disk is nearly full.
+	Hold holdState `json:"hold"`
 	// UsedBytes of QuotaBytes, zero for no limit, are taken by the store; HeldBytes of them by snapshots alone.
 	UsedBytes  int64 `json:"used_bytes"`
 	QuotaBytes int64 `json:"quota_bytes"`
@@ -222,6 +260,7 @@ func (s *Server) showStorage(*http.Request) (any, error) {
 	}
 	a.HeldBytes, a.Snapshots, a.Recompress = s.snapshots.engine.PinnedBytes(), len(s.snapshots.shelf.List()), s.recompressor.get()
 	a.Disk, a.DiskFullDays = s.headroom.get()
+	a.Hold = s.headroom.holding()
 	a.Advice = AdviceFor(a.Disk, remaining(stats))
 	return a, nil
 }
@@ -241,6 +280,9 @@ func AdviceFor(h Headroom, growBytes int64) []string {
 		if then := 100 * (1 - float64(h.FreeBytes-growBytes)/total); then >= headroomProblem {
 			advice = append(advice, fmt.Sprintf("When the store has taken all of storage.disk_space, the file system is %.0f %% full; keep it below %d %%.", then, headroomProblem))
 		}
+	}
+	if h.PoolProblem != "" {
+		advice = append(advice, "How full the pool under the file system is cannot be told: "+h.PoolProblem)
 	}
 	switch h.FileSystem {
 	case "zfs":

@@ -87,6 +87,8 @@ type Options struct {
 	Scrape []*config.ScrapeJob
 	// Snapshots are those that the server makes by itself.
 	Snapshots SnapshotOptions
+	// Headroom says what happens when the file system fills up. The embedded engine only.
+	Headroom HeadroomOptions
 	// Recompress is the policy for old values.
 	Recompress RecompressOptions
 	// QueryLogBytes bounds the log of queries, which says what was asked for and no values; 0 for none. The embedded engine only.

@@ -83,7 +83,7 @@ func (s *Server) keepSnapshots(shelf *snapshot.Shelf, db *dbengine.DB) error {
 		data: s.o.Data, version: s.o.Version, options: s.o.Snapshots, shelf: shelf, engine: db, logger: s.logger,
 		failed: s.metrics.NewCounter("tidemark_snapshot_failures_total"),
 	}
-	s.headroom = newHeadroom(s.o.Data, db.Stats, s.metrics, s.logger)
+	s.headroom = newHeadroom(s.o.Data, db.Stats, &hold{o: s.o.Headroom, engine: db, logger: s.logger}, s.metrics, s.logger)
 	s.recompressor = newRecompressor(db, s.o.Recompress, s.metrics, s.logger)
 	s.metrics.NewGauge("tidemark_snapshot_count", func() float64 { return float64(len(shelf.List())) })
 	s.metrics.NewGauge("tidemark_snapshot_dropped_total", func() float64 { return float64(shelf.Dropped()) })

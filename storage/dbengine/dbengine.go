@@ -235,6 +235,8 @@ type DB struct {
 	tiering sync.Mutex
 	// ageShort means that the disk space does not reach for MinimumAge.
 	ageShort atomic.Bool
+	// ceiling is what SetCeiling was told.
+	ceiling atomic.Int64
 	// flushError is why pages cannot be written now.
 	flushError atomic.Pointer[error]
 

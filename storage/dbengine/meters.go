@@ -17,7 +17,7 @@ type meters struct {
 	damagedPages, damagedRecords, quarantined *metrics.Counter
 	writeErrors, pairsDeleted                 *metrics.Counter
 	tierPairs, tierBytes                      *metrics.Counter
-	recompressed                              *metrics.Counter
+	recompressed, ceilingPairs                *metrics.Counter
 	logSync                                   *metrics.Histogram
 }
 
@@ -47,6 +47,7 @@ func newMeters(db *DB) *meters {
 		}
 		return float64(db.log.SizeBytes())
 	})
+	gauge("ceiling_bytes", func() float64 { return float64(db.ceiling.Load()) })
 	gauge("minimum_age_short", func() float64 {
 		if db.ageShort.Load() {
 			return 1
@@ -67,8 +68,8 @@ func newMeters(db *DB) *meters {
 		quarantined: counter("quarantined_files_total"),
 		writeErrors: counter("write_errors_total"), pairsDeleted: counter("deleted_pairs_total"),
 		tierPairs: counter("tier_pairs_written_total"), tierBytes: counter("tier_written_bytes_total"),
-		recompressed: counter("recompressed_pairs_total"),
-		logSync:      set.GetOrCreateHistogram("tidemark_dbengine_log_sync_duration_seconds"),
+		recompressed: counter("recompressed_pairs_total"), ceilingPairs: counter("ceiling_deleted_pairs_total"),
+		logSync: set.GetOrCreateHistogram("tidemark_dbengine_log_sync_duration_seconds"),
 	}
 }
 

@@ -54,6 +54,7 @@ func (s *space) usedBytes() int64 {
 
 // reserve counts size bytes before they are written, and deletes the oldest pairs until there is room.
 func (db *DB) reserve(size int64) error {
+	db.keepBelowCeiling(size)
 	for {
 		if db.space.take(size) {
 			return nil

@@ -44,6 +44,8 @@ export interface Store {
   /** The file system that the store is on; total_bytes is 0 when the store is PostgreSQL. */
   disk: { file_system: string; total_bytes: number; free_bytes: number; used_percent: number; level: string };
   disk_full_days: number | null;
+  /** Whether the store may grow while its disk is nearly full; absent with PostgreSQL. */
+  hold?: { at_percent: number; held: boolean; ceiling_bytes: number; deleted_pairs: number; shrink: boolean; blocked?: string };
   advice: string[];
   tiers: Tier[];
   pairs: Pair[];

@@ -112,6 +112,7 @@ function Disk({ store }: { store: Store }) {
       <p class={disk.level === 'ok' ? '' : 'problem-text'}>
         The disk ({disk.file_system}) is {digits(disk.used_percent, 2)} % full, {formatValue(disk.free_bytes, 'B')} of {formatValue(disk.total_bytes, 'B')} are free.{full}
       </p>
+      {store.hold?.held && <p class="problem-text">{holdText(store.hold)}</p>}
       {store.advice.map((line) => (
         <p class="muted" key={line}>
           {line}
@@ -119,6 +120,14 @@ function Disk({ store }: { store: Store }) {
       ))}
     </div>
   );
+}
+
+function holdText(hold: NonNullable<Store['hold']>): string {
+  const size = formatValue(hold.ceiling_bytes, 'B');
+  const gone = hold.deleted_pairs === 0 ? '' : ` ${hold.deleted_pairs.toLocaleString('en-US')} file pairs went since the start.`;
+  if (hold.blocked) return `The disk is past ${hold.at_percent} %, and the store does not become smaller: ${hold.blocked}.${gone}`;
+  if (hold.shrink) return `The disk is past ${hold.at_percent} %, and the store becomes smaller: its oldest file pairs are deleted one by one.${gone}`;
+  return `The disk is past ${hold.at_percent} %: the store stays at ${size}, and its oldest file pair makes room for each new one.${gone}`;
 }
 
 const KINDS: Record<Tier['tier'], string> = { values: 'Values, each exactly', minutes: 'Summaries of one minute', hours: 'Summaries of one hour' };
