@@ -47,6 +47,7 @@ func (n *node) problems() string {
 
 // TestHandOver takes over under load from a primary that answers: nothing is lost, queries are answered all the time, and the old primary, fenced, becomes the standby.
 func TestHandOver(t *testing.T) {
+	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	a.start()
 	provision(t, a, small())
@@ -159,6 +160,7 @@ func startAsking(t testing.TB, address string) func() (int, error) {
 
 // TestKilled kills the primary when the standby has everything: all of it is there, with problems and their acknowledgement.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	a.start()
 	provision(t, a, small())
@@ -213,6 +215,7 @@ func TestKilled(t *testing.T) {
 
 // TestSynchronous kills the primary in the middle: nothing that was answered is lost. Alone it answers nothing.
 func TestSynchronous(t *testing.T) {
+	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	settings := filepath.Join(t.TempDir(), "tidemark.yaml")
 	if err := os.WriteFile(settings, []byte("standby:\n  synchronous: true\n  wait: 2s\n"), 0o600); err != nil {
@@ -245,6 +248,7 @@ func TestSynchronous(t *testing.T) {
 
 // TestBehind keeps a standby away for longer than its primary's log reaches back: it copies everything again.
 func TestBehind(t *testing.T) {
+	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	a.start()
 	a.importHost()
@@ -275,6 +279,7 @@ func TestBehind(t *testing.T) {
 
 // TestFlapping kills primary and standby at random under load; TIDEMARK_STANDBY_KILLS sets how often.
 func TestFlapping(t *testing.T) {
+	t.Parallel()
 	kills := 6
 	if text := os.Getenv("TIDEMARK_STANDBY_KILLS"); text != "" {
 		n, err := strconv.Atoi(text)
