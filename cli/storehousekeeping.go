@@ -44,7 +44,8 @@ func printHousekeeping(w io.Writer, h *postgres.Housekeeping) error {
 	if h.LimitBytes > 0 {
 		limit = config.FormatSize(h.LimitBytes)
 	}
-	fmt.Fprintf(w, "%s in tables, %s; new tables are kept as %s\n\n", config.FormatSize(h.SizeBytes), limit, h.Mode)
+	fmt.Fprintf(w, "%s in tables, %s; new tables are kept as %s\n", config.FormatSize(h.SizeBytes), limit, h.Mode)
+	fmt.Fprintf(w, "%s\n\n", roomLine(&h.Room))
 	fmt.Fprintf(w, "%-20s %-10s %10s %10s %7s  %s\n", "table", "mode", "keeps", "size", "pieces", "next")
 	for _, t := range h.Tables {
 		keeps := "for ever"
@@ -71,4 +72,26 @@ func printHousekeeping(w io.Writer, h *postgres.Housekeeping) error {
 		}
 	}
 	return nil
+}
+
+// roomLine says in a line how large the database is and when its room is used up.
+func roomLine(r *postgres.Room) string {
+	if r.MeasuredAt == 0 {
+		return "the database was not measured yet"
+	}
+	line := "database " + config.FormatSize(r.DatabaseBytes)
+	if r.WALBytes != nil {
+		line += ", write-ahead log " + config.FormatSize(*r.WALBytes)
+	}
+	if r.GrowthPerDay != nil {
+		line += fmt.Sprintf(", grows by %s a day", config.FormatSize(int64(*r.GrowthPerDay)))
+	}
+	if r.UsedPercent == nil {
+		return line + "; its room is not known: set storage.database_space"
+	}
+	line += fmt.Sprintf("; %.1f %% of %s used", *r.UsedPercent, config.FormatSize(r.TotalBytes))
+	if r.FullDays != nil {
+		line += fmt.Sprintf(", full in %.0f days", *r.FullDays)
+	}
+	return line
 }

@@ -20,6 +20,8 @@ const (
 	ZabbixAgentTemplate = "Linux by Zabbix agent"
 	// ServerTemplate is for the machine that the server runs on.
 	ServerTemplate = "Tidemark server"
+	// DatabaseTemplate is for the same machine when values are in PostgreSQL.
+	DatabaseTemplate = "Tidemark server on PostgreSQL"
 	// RegisteredGroup is the group of hosts that registered themselves.
 	RegisteredGroup = "Registered agents"
 )

@@ -111,6 +111,10 @@ type Storage struct {
 	Durability Durability
 	// DiskSpaceBytes bounds the store; zero stands for 4 GiB or 10 % of the free space, whichever is less.
 	DiskSpaceBytes int64
+	// DatabaseSpaceBytes is the room that PostgreSQL has where it is; zero asks the disk when that is this machine's. EarlyDrop is the percentage of its
+	// use from which the oldest values go before their time; zero is never.
+	DatabaseSpaceBytes int64
+	EarlyDrop          int
 	// PageCacheBytes bounds the memory for pages.
 	PageCacheBytes int64
 	Snapshots      Snapshots
@@ -298,6 +302,13 @@ func (c *Config) Validate() error {
 	checkTLS("proxy.tls", &c.Proxy.TLS, wrong)
 	if c.Storage.Engine == EngineDB && c.Storage.Mode != ModeAuto {
 		wrong("storage.mode", "found mode %s, but storage.engine is %s; expected engine postgres or no mode", c.Storage.Mode, c.Storage.Engine)
+	}
+	if c.Storage.Engine == EngineDB && (c.Storage.DatabaseSpaceBytes != 0 || c.Storage.EarlyDrop != 0) {
+		key := "storage.database_space"
+		if c.Storage.EarlyDrop != 0 {
+			key = "storage.early_drop"
+		}
+		wrong(key, "it is for engine postgres, and storage.engine is %s, which storage.disk_space bounds", c.Storage.Engine)
 	}
 	if c.Standby.Of != "" && c.Storage.Engine != EngineDB {
 		wrong("standby.of", "standbys are for the engine %s; PostgreSQL has a replication of its own", EngineDB)

@@ -152,6 +152,8 @@ func TestParse_mistakes(t *testing.T) {
 		}},
 		{"mode of PostgreSQL only", "storage: {mode: plain}\n", []string{`c:1:17: storage.mode: found mode plain, but storage.engine is dbengine; expected engine postgres or no mode`}},
 		{"override", "storage: {override_history: 1m}\n", []string{`c:1:29: storage.override_history: found 1m0s; expected 0 or 1h to 9125d`}},
+		{"early drop", "storage: {engine: postgres, dsn: x, early_drop: 20%}\n", []string{`c:1:49: storage.early_drop: found 20%; expected 0% (never) or 50% to 95%`}},
+		{"room of the embedded engine", "storage: {database_space: 1GiB}\n", []string{`c:1:27: storage.database_space: it is for engine postgres, and storage.engine is dbengine, which storage.disk_space bounds`}},
 		{"mode", "storage: {engine: postgres, dsn: x, mode: odd}\n", []string{`c:1:43: storage.mode: found "odd"; expected auto or plain or partitions or timescale`}},
 		{"choice", "storage: {durability: none}\n", []string{`c:1:23: storage.durability: found "none"; expected group or relaxed`}},
 		{"half of TLS", "http:\n  tls:\n    key_file: k\n", []string{"c:3:15: http.tls.key_file: expected both http.tls.certificate_file and http.tls.key_file, or none"}},

@@ -57,6 +57,8 @@ var fields = slices.Concat([]field{
 		oneOf(DurabilityGroup, DurabilityRelaxed)),
 	setting("storage.disk_space", ParseSize, func(c *Config) *int64 { return &c.Storage.DiskSpaceBytes },
 		atLeast(MinDiskSpaceBytes, true)),
+	setting("storage.database_space", ParseSize, func(c *Config) *int64 { return &c.Storage.DatabaseSpaceBytes }, atLeast(MinDiskSpaceBytes, true)),
+	setting("storage.early_drop", parsePercent, func(c *Config) *int { return &c.Storage.EarlyDrop }, checkEarlyDrop),
 	setting("storage.page_cache_size", ParseSize, func(c *Config) *int64 { return &c.Storage.PageCacheBytes },
 		atLeast(MinPageCacheBytes, false)),
 	setting("storage.snapshots.every", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.Snapshots.Every }, checkEvery),
@@ -200,6 +202,14 @@ func checkWait(d time.Duration) error {
 func checkShare(n int) error {
 	if n < 0 || n > MaxTierShare {
 		return fmt.Errorf("found %d%%; expected 0%% (no such tier) to %d%%", n, MaxTierShare)
+	}
+	return nil
+}
+
+// checkEarlyDrop permits 0 for never; below a half there is no want of room, and above 95 % a day may not fit any more.
+func checkEarlyDrop(n int) error {
+	if n != 0 && (n < 50 || n > 95) {
+		return fmt.Errorf("found %d%%; expected 0%% (never) or 50%% to 95%%", n)
 	}
 	return nil
 }

@@ -92,6 +92,7 @@ func (s *Server) openPostgres(ctx context.Context, fsys vfs.FS) error {
 	}
 	db, err := postgres.Open(ctx, s.o.DSN, postgres.Options{
 		FS: fsys, SpoolDir: filepath.Join(s.o.Data, spoolFolder), Mode: postgres.Mode(s.o.Mode), Durability: durability, Classes: classes, SizeBytes: s.o.DiskSpaceBytes,
+		RoomBytes: s.o.DatabaseSpaceBytes, EarlyDropPercent: s.o.EarlyDrop, MinimumAge: s.o.MinimumAge,
 		Metrics: s.metrics, Logger: s.logger,
 	})
 	if err != nil {

@@ -58,8 +58,11 @@ func (r *registrar) Register(ctx context.Context, hello trapper.AgentHello) (boo
 	return true, nil
 }
 
-// ownTemplate is the template for the host of the server's own machine; none where the values are in PostgreSQL, which may be elsewhere.
+// ownTemplate is the template for the host of the server's own machine: the room for its values, which may be elsewhere with PostgreSQL.
 func (s *Server) ownTemplate() string {
+	if s.o.DSN != "" {
+		return confdb.DatabaseTemplate
+	}
 	if s.headroom == nil {
 		return ""
 	}

@@ -68,6 +68,10 @@ type Options struct {
 	Mode string
 	// OverrideHistory and OverrideTrends, if not zero, are how long values and trends of all items are kept, whatever the items say.
 	OverrideHistory, OverrideTrends time.Duration
+	// DatabaseSpaceBytes is the room of PostgreSQL where it is, zero for that of its disk when it is here; EarlyDrop the percentage of its use from which
+	// the oldest values go before their time, zero for never.
+	DatabaseSpaceBytes int64
+	EarlyDrop          int
 	// DiskSpaceBytes bounds the store; 0 means 4 GiB or 10 % of the free space, whichever is less.
 	DiskSpaceBytes int64
 	// PageCacheBytes bounds the memory for sealed pages; 0 means 128 MiB.

@@ -59,7 +59,7 @@ func Advise(ctx context.Context, dsn string) ([]Advice, error) {
 	if err != nil {
 		return nil, fmt.Errorf("advise: %w", err)
 	}
-	if strings.HasPrefix(config.Host, "/") || config.Host == "localhost" || config.Host == "127.0.0.1" { // the same machine
+	if sameMachine(config.Host) { // the same machine
 		f.memory = machineMemory()
 		f.fileSystem = fileSystemOf(f.dataDirectory)
 	}

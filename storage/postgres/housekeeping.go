@@ -15,10 +15,12 @@ import (
 type Housekeeping struct {
 	Mode Mode `json:"mode"`
 	// SizeBytes is what all tables take, LimitBytes what they may; zero is no limit.
-	SizeBytes  int64              `json:"size_bytes"`
-	LimitBytes int64              `json:"limit_bytes"`
-	Tables     []HousekeptTable   `json:"tables"`
-	Dropped    []DroppedPartition `json:"dropped"`
+	SizeBytes  int64 `json:"size_bytes"`
+	LimitBytes int64 `json:"limit_bytes"`
+	// Room is that of the whole database.
+	Room    Room               `json:"room"`
+	Tables  []HousekeptTable   `json:"tables"`
+	Dropped []DroppedPartition `json:"dropped"`
 }
 
 // HousekeptTable is a table of one value type and retention class.
@@ -50,7 +52,7 @@ type DroppedPartition struct {
 	Name  string `json:"name"`
 	// At is when, Unix seconds.
 	At int64 `json:"at"`
-	// Reason is retention or size.
+	// Reason is retention, size, or early for want of room.
 	Reason string `json:"reason"`
 	// Bytes became free; Rows were deleted, of plain tables only, whose room is used again but not given back.
 	Bytes  int64   `json:"bytes"`
@@ -146,7 +148,7 @@ func (db *DB) Housekeeping(ctx context.Context) (Housekeeping, error) {
 	if db.closed.Load() {
 		return Housekeeping{}, storage.ErrClosed
 	}
-	h := Housekeeping{Mode: db.modeNow(), LimitBytes: db.o.SizeBytes, Tables: []HousekeptTable{}, Dropped: []DroppedPartition{}}
+	h := Housekeeping{Mode: db.modeNow(), LimitBytes: db.o.SizeBytes, Room: db.Room(), Tables: []HousekeptTable{}, Dropped: []DroppedPartition{}}
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
 		return h, err

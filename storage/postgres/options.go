@@ -70,6 +70,12 @@ type Options struct {
 	Classes []Class
 	// SizeBytes bounds all tables of values together by dropping the oldest partitions; zero is no bound.
 	SizeBytes int64
+	// RoomBytes is what the database and its write-ahead log may take where they are; zero asks the disk when it is this machine's.
+	RoomBytes int64
+	// EarlyDropPercent is the use of that room from which the oldest partitions or chunks of history are dropped before their time, but for values
+	// younger than MinimumAge; zero is never.
+	EarlyDropPercent int
+	MinimumAge       time.Duration
 	// PartitionBytes is what one partition should stay below; zero means 8 GiB.
 	PartitionBytes int64
 	// Now returns Unix nanoseconds; nil means the system's clock. Retention and partitions look at it.
@@ -136,6 +142,9 @@ func (o *Options) check() error {
 		return fmt.Errorf("retention classes: %d, expected at most %d", len(o.Classes), MaxClasses)
 	case o.Mode != Auto && o.Mode != Plain && o.Mode != Partitions && o.Mode != Timescale:
 		return fmt.Errorf("mode: %q, expected %s, %s or %s", o.Mode, Plain, Partitions, Timescale)
+	}
+	if o.EarlyDropPercent < 0 || o.EarlyDropPercent > 99 || o.RoomBytes < 0 || o.MinimumAge < 0 {
+		return fmt.Errorf("early drop at %d %% of %d bytes, minimum age %v; expected 0 to 99 %% and nothing below zero", o.EarlyDropPercent, o.RoomBytes, o.MinimumAge)
 	}
 	for i, c := range o.Classes {
 		if c.History < 0 || c.Trends < 0 {

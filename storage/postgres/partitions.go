@@ -134,7 +134,8 @@ func (db *DB) keep(ctx context.Context) error {
 			failed = errors.Join(failed, db.compressChunks(ctx, conn.Conn(), t.key))
 		}
 	}
-	return errors.Join(failed, db.measure(ctx, conn.Conn()))
+	now := db.o.Now()
+	return errors.Join(failed, db.measure(ctx, conn.Conn()), db.measureRoom(ctx, conn.Conn(), now), db.dropEarly(ctx, conn.Conn(), now))
 }
 
 // measure takes note of what the tables take.

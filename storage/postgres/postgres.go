@@ -71,6 +71,9 @@ type DB struct {
 	away atomic.Pointer[error]
 	// values counts rows written since Open; sizeBytes is what the tables take.
 	sizeBytes, rowsEstimate atomic.Int64
+	// room is the last measurement of the database; walHidden says that the size of its log may not be asked for.
+	room      atomic.Pointer[Room]
+	walHidden atomic.Bool
 
 	waitMu  sync.Mutex
 	waiting []waiter

@@ -136,6 +136,11 @@ func (db *DB) fitSize(ctx context.Context, conn *pgx.Conn, now int64) (int64, er
 	if err := db.measure(ctx, conn); err != nil || db.o.SizeBytes == 0 || db.sizeBytes.Load() <= db.o.SizeBytes {
 		return 0, err
 	}
+	return db.dropOldest(ctx, conn, now, db.sizeBytes.Load()-db.o.SizeBytes, "size")
+}
+
+// dropOldest drops the oldest partitions or chunks of history that end before a time until so many bytes are free.
+func (db *DB) dropOldest(ctx context.Context, conn *pgx.Conn, before, want int64, reason string) (int64, error) {
 	var all []piece
 	for _, t := range db.allTables() {
 		if t.key.trends {
@@ -145,15 +150,15 @@ func (db *DB) fitSize(ctx context.Context, conn *pgx.Conn, now int64) (int64, er
 		if err != nil {
 			return 0, err
 		}
-		all = append(all, slices.DeleteFunc(list, func(p piece) bool { return int64(p.to) > now/int64(time.Second) })...)
+		all = append(all, slices.DeleteFunc(list, func(p piece) bool { return int64(p.to) > before/int64(time.Second) })...)
 	}
 	slices.SortFunc(all, func(a, b piece) int { return int(int64(a.to) - int64(b.to)) })
 	freed := int64(0)
 	for _, p := range all {
-		if db.sizeBytes.Load()-freed <= db.o.SizeBytes {
+		if freed >= want {
 			break
 		}
-		n, err := db.drop(ctx, conn, p, "size")
+		n, err := db.drop(ctx, conn, p, reason)
 		freed += n
 		if err != nil {
 			return freed, err

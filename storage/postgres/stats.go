@@ -11,8 +11,8 @@ import (
 
 // meters are the engine's metrics.
 type meters struct {
-	written, transactions, refused, dropped, unchecked, repeated *metrics.Counter
-	flushSeconds                                                 *metrics.Histogram
+	written, transactions, refused, dropped, unchecked, repeated, early *metrics.Counter
+	flushSeconds                                                        *metrics.Histogram
 }
 
 func newMeters(db *DB) *meters {
@@ -29,7 +29,9 @@ func newMeters(db *DB) *meters {
 		}
 		return 0
 	})
+	db.roomGauges()
 	return &meters{
+		early:        set.NewCounter("tidemark_postgres_early_dropped_bytes_total"),
 		written:      set.NewCounter("tidemark_postgres_written_values_total"),
 		transactions: set.NewCounter("tidemark_postgres_transactions_total"),
 		refused:      set.NewCounter("tidemark_postgres_refused_batches_total"),

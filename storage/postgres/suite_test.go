@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -108,4 +109,9 @@ func TestDB_suitePending(t *testing.T) {
 		}
 		return open(t, dsn, o)
 	}, nil)
+}
+
+// textLogger writes warnings to a buffer.
+func textLogger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

@@ -109,7 +109,23 @@ export interface Dropped {
   took_ms: number;
 }
 
+/** The room of the whole database; what is not known is null. Times are Unix seconds. */
+export interface Room {
+  database_bytes: number;
+  wal_bytes: number | null;
+  growth_per_day_bytes: number | null;
+  wal_per_day_bytes: number | null;
+  total_bytes: number;
+  free_bytes: number;
+  source: '' | 'setting' | 'disk';
+  used_percent: number | null;
+  full_days: number | null;
+  early_drop_percent: number;
+  measured_at: number;
+}
+
 export interface Housekeeping {
+  room: Room;
   mode: string;
   size_bytes: number;
   limit_bytes: number;
