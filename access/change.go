@@ -272,6 +272,55 @@ func (c *Control) NewToken(ctx context.Context, t *model.Token) (text string, er
 	return text, nil
 }
 
+// ChangeToken gives a token of a user another name or end; with renew it gets a new text too, which is returned, and the old one is over. A
+// user that is zero stands for all. What is empty or negative stays.
+func (c *Control) ChangeToken(ctx context.Context, id uint64, of model.UserID, name string, expiresAt int64, renew bool) (t model.Token, text string, err error) {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	c.mu.RLock()
+	found := false
+	for _, other := range c.tokens {
+		if other.ID == id && (of == 0 || other.User == of) {
+			t, found = *other, true
+		}
+	}
+	taken := false
+	for _, other := range c.tokens {
+		taken = taken || found && other.ID != id && other.User == t.User && other.Name == name
+	}
+	c.mu.RUnlock()
+	if !found {
+		return t, "", fmt.Errorf("token %d: %w", id, ErrNotFound)
+	}
+	old := t.Hash
+	if name != "" {
+		if err := checkName("token", name); err != nil {
+			return t, "", err
+		}
+		t.Name = name
+	}
+	if taken {
+		return t, "", fmt.Errorf("token %s: %w; the user has one of this name", name, ErrInvalid)
+	}
+	if expiresAt >= 0 {
+		t.ExpiresAt = expiresAt
+	}
+	if renew {
+		text = newTokenText()
+		t.Hash, t.UsedAt = hashOf(text), 0
+	}
+	if err := c.o.Store.PutToken(ctx, &t); err != nil {
+		return t, "", err
+	}
+	stored := t
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.tokens, old)
+	c.tokens[t.Hash] = &stored
+	c.endStreams()
+	return t, text, nil
+}
+
 // newTokenText returns 256 random bits with a check sum, so that a token that was not copied whole is told from one that was revoked.
 func newTokenText() string {
 	secret := newSecret()

@@ -12,6 +12,8 @@ import (
 // Maintenance is a time in which the problems of some hosts are suppressed.
 type Maintenance struct {
 	Name string `yaml:"name" json:"name"`
+	// Description is for people only.
+	Description string `yaml:"description,omitempty" json:"description,omitempty"`
 	// From and To bound all periods: local times "2026-01-31T22:00", To exclusive; empty is open.
 	From LocalTime `yaml:"from,omitempty" json:"from,omitzero"`
 	To   LocalTime `yaml:"to,omitempty" json:"to,omitzero"`
@@ -94,11 +96,16 @@ func (l LocalTime) in(zone *time.Location) time.Time {
 // maxPeriodLength bounds For: the search for a period that has begun goes back so far.
 const maxPeriodLength = 31 * 24 * time.Hour
 
+// maxDescriptionBytes bounds a description.
+const maxDescriptionBytes = 4096
+
 var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
 // check reports what is wrong with a maintenance.
 func (m *Maintenance) check() error {
 	switch {
+	case len(m.Description) > maxDescriptionBytes:
+		return fmt.Errorf("description has %d bytes, expected at most %d", len(m.Description), maxDescriptionBytes)
 	case len(m.Hosts)+len(m.Groups) == 0:
 		return fmt.Errorf("hosts and groups are empty, expected one of them")
 	case len(m.Periods) == 0:

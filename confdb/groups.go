@@ -13,9 +13,18 @@ type HostGroup struct {
 
 // HostGroups lists the host groups by name, those without hosts too.
 func (d *DB) HostGroups(ctx context.Context) ([]HostGroup, error) {
-	rows, err := d.sql.QueryContext(ctx, "SELECT id, name, uuid FROM object_groups WHERE kind = ? ORDER BY name", hostGroup)
+	return d.listGroups(ctx, hostGroup, "list host groups")
+}
+
+// TemplateGroups is HostGroups for those of templates.
+func (d *DB) TemplateGroups(ctx context.Context) ([]HostGroup, error) {
+	return d.listGroups(ctx, templateGroup, "list template groups")
+}
+
+func (d *DB) listGroups(ctx context.Context, kind int, what string) ([]HostGroup, error) {
+	rows, err := d.sql.QueryContext(ctx, "SELECT id, name, uuid FROM object_groups WHERE kind = ? ORDER BY name", kind)
 	if err != nil {
-		return nil, d.wrap("list host groups", err)
+		return nil, d.wrap(what, err)
 	}
 	var list []HostGroup
 	err = each(rows, func(r *sql.Rows) error {
@@ -24,5 +33,5 @@ func (d *DB) HostGroups(ctx context.Context) ([]HostGroup, error) {
 		list = append(list, g)
 		return err
 	})
-	return list, d.wrap("list host groups", err)
+	return list, d.wrap(what, err)
 }

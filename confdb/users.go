@@ -141,6 +141,9 @@ func (d *DB) DeleteSessions(ctx context.Context, hashes [][32]byte) error {
 // PutToken stores a new token and gives it its id.
 func (d *DB) PutToken(ctx context.Context, t *model.Token) error {
 	return d.change(ctx, "store token", func(c *change) error {
+		if t.ID != 0 {
+			return c.exec(ctx, "UPDATE tokens SET name = ?, hash = ?, expires_at = ?, used_at = ? WHERE id = ?", t.Name, t.Hash[:], t.ExpiresAt, t.UsedAt, t.ID)
+		}
 		id, err := c.insert(ctx, "INSERT INTO tokens (user_id, name, hash, role, created_at, expires_at, used_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
 			t.User, t.Name, t.Hash[:], t.Role, t.CreatedAt, t.ExpiresAt, t.UsedAt)
 		t.ID = uint64(id)

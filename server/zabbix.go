@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"tidemark/access"
+	"tidemark/alert"
 	"tidemark/api"
 	"tidemark/api/zabbix"
 	"tidemark/confdb"
@@ -141,4 +142,48 @@ func (o zabbixObjects) LinkTemplate(ctx context.Context, id model.HostID, templa
 // UnlinkTemplate implements zabbix.Objects.
 func (o zabbixObjects) UnlinkTemplate(ctx context.Context, id model.HostID, template string) error {
 	return o.changed(ctx, o.db.UnlinkTemplate(ctx, id, template))
+}
+
+// TemplateGroups implements zabbix.Objects.
+func (o zabbixObjects) TemplateGroups(ctx context.Context) ([]zabbix.Group, error) {
+	list, err := o.db.TemplateGroups(ctx)
+	groups := make([]zabbix.Group, 0, len(list))
+	for _, g := range list {
+		groups = append(groups, zabbix.Group(g))
+	}
+	return groups, err
+}
+
+// Proxies implements zabbix.Objects.
+func (o zabbixObjects) Proxies() []zabbix.Proxy {
+	var list []zabbix.Proxy
+	for _, p := range o.proxies.list() {
+		list = append(list, zabbix.Proxy{
+			ID: p.ID, Name: p.Name, Description: p.Description, Version: p.contact.Version, Address: p.contact.Peer, SeenAt: p.seenAt,
+		})
+	}
+	return list
+}
+
+// SetHostProxy implements zabbix.Objects.
+func (o zabbixObjects) SetHostProxy(ctx context.Context, id model.HostID, proxy string) error {
+	return o.changed(ctx, o.db.SetHostProxy(ctx, id, proxy))
+}
+
+// Graphs implements zabbix.Objects.
+func (o zabbixObjects) Graphs(ctx context.Context, host model.HostID) ([]model.Graph, error) {
+	return o.db.Graphs(ctx, host)
+}
+
+// Alerting implements zabbix.Objects.
+func (o zabbixObjects) Alerting() *alert.Config { return o.alerter.Config() }
+
+// ApplyAlerting implements zabbix.Objects.
+func (o zabbixObjects) ApplyAlerting(ctx context.Context, c *alert.Config) error {
+	return apiError(o.alerter.Apply(ctx, c, false))
+}
+
+// DeleteAlerting implements zabbix.Objects.
+func (o zabbixObjects) DeleteAlerting(ctx context.Context, kind, name string) error {
+	return apiError(o.alerter.Delete(ctx, kind, name))
 }

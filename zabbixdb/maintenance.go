@@ -35,6 +35,7 @@ func (a *alerts) maintenances(ctx context.Context) ([]object, error) {
 			return nil
 		}
 		o := object{"name": r["name"], "from": moment(r.id("active_since")), "to": moment(r.id("active_till"))}
+		o.put("description", r["description"], "")
 		if r["maintenance_type"] == "1" {
 			o["no_data"] = true
 		}

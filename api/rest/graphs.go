@@ -115,6 +115,24 @@ func (a *API) addGraphs(ctx context.Context, list *GraphList, g *model.Graph, en
 	return nil
 }
 
+// DrawnGraph is a graph with the items that it has on a host.
+type DrawnGraph struct {
+	Name    string
+	Entries []model.Entry
+}
+
+// DrawGraph returns a graph as it is on a host with these items by key: one, or all that a prototype stands for.
+func DrawGraph(g *model.Graph, entries map[string]model.Entry) []DrawnGraph {
+	if !g.Prototype {
+		return []DrawnGraph{{g.Name, entriesWith(g.Keys, entries)}}
+	}
+	var list []DrawnGraph
+	for _, d := range drawnPrototypes(g, entries) {
+		list = append(list, DrawnGraph{d.name, d.entries})
+	}
+	return list
+}
+
 // drawn is a graph with its items on a host.
 type drawn struct {
 	name    string

@@ -130,8 +130,8 @@ var hostKind = kind[*model.Host]{
 		{name: "inventory_mode", number: true, get: func(h **model.Host) string { return formatBool((*h).AutomaticInventory) }},
 		{name: "maintenance_status", number: true, get: func(**model.Host) string { return "0" }},
 		{name: "maintenanceid", number: true, get: func(**model.Host) string { return "0" }},
-		{name: "proxyid", number: true, get: func(**model.Host) string { return "0" }},
-		{name: "monitored_by", number: true, get: func(**model.Host) string { return "0" }},
+		{name: "proxyid", number: true, get: func(h **model.Host) string { return formatID((*h).Proxy) }},
+		{name: "monitored_by", number: true, get: func(h **model.Host) string { return formatBool((*h).Proxy != 0) }},
 		{name: "uuid", get: func(h **model.Host) string { return strings.ReplaceAll((*h).UUID, "-", "") }},
 	},
 }
@@ -191,16 +191,34 @@ func getHosts(c *call) ([]byte, error) {
 	var rows []*model.Host
 	for _, h := range c.hosts() {
 		ok := hosts.has(uint64(h.ID)) && inGroups(names, h) && hasAny(templates, h.Templates) && (owners == nil || owners[h.ID]) &&
-			(!monitored || h.Enabled) && (proxied == nil || proxied[0]) && matchTags(tags, either, h.Tags) &&
+			(!monitored || h.Enabled) && proxied.has(uint64(h.Proxy)) && matchTags(tags, either, h.Tags) &&
 			(interfaces == nil || slices.ContainsFunc(interfacesOf(h), func(i hostInterface) bool { return interfaces[i.id] })) &&
 			(!withItems || len(c.options.Catalog.HostItems(h.ID)) > 0) && (!withTriggers || len(c.configuration.TriggersOf(h.ID)) > 0)
 		if ok {
 			rows = append(rows, h)
 		}
 	}
-	k := hostKind
+	k := c.maintainedHosts()
 	k.selects = hostSelects()
 	return answer(c, &k, rows)
+}
+
+// maintainedHosts is hostKind with the maintenances that hosts are in now.
+func (c *call) maintainedHosts() kind[*model.Host] {
+	k, list, now := hostKind, c.options.Objects.Alerting().Maintenances, c.options.Now()
+	k.fields = slices.Clone(k.fields)
+	k.field("maintenance_status").get = func(h **model.Host) string { return formatBool(maintenanceOf(list, *h, now) != nil) }
+	k.field("maintenanceid").get = func(h **model.Host) string {
+		if m := maintenanceOf(list, *h, now); m != nil {
+			return maintenanceID(m)
+		}
+		return "0"
+	}
+	k.fields = append(k.fields, field[*model.Host]{name: "maintenance_type", number: true, get: func(h **model.Host) string {
+		m := maintenanceOf(list, *h, now)
+		return formatBool(m != nil && m.NoData)
+	}})
+	return k
 }
 
 // ownersOf returns the hosts of items and triggers; nil when neither was asked for.

@@ -137,26 +137,3 @@ func checkAuthentication(c *call) ([]byte, error) {
 	}
 	return encodeJSON(userData(who, session))
 }
-
-var userKind = kind[model.User]{
-	name: "user", id: "userid",
-	fields: []field[model.User]{
-		{name: "userid", number: true, get: func(u *model.User) string { return formatID(u.ID) }},
-		{name: "username", get: func(u *model.User) string { return u.Name }},
-		{name: "name", get: func(*model.User) string { return "" }},
-		{name: "surname", get: func(*model.User) string { return "" }},
-		{name: "roleid", number: true, get: func(u *model.User) string { return formatInt(int(u.Role)) }},
-	},
-}
-
-// getUsers lists all users for administrators, and for others themselves.
-func getUsers(c *call) ([]byte, error) {
-	ids := c.ids("userids")
-	var rows []model.User
-	for _, u := range c.options.Access.Users() {
-		if (c.who.Role >= model.Administrator || u.ID == c.who.User) && ids.has(uint64(u.ID)) {
-			rows = append(rows, u)
-		}
-	}
-	return answer(c, &userKind, rows)
-}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // params are the parameters of a call. Accessors keep the first mistake, which done returns; what no accessor asked for is a mistake too.
@@ -15,6 +17,8 @@ type params struct {
 	list   []json.RawMessage
 	asked  map[string]bool
 	failed error
+	// place is where the parameters are in the call's own, with a slash at its end; empty for these.
+	place string
 }
 
 func newParams(text json.RawMessage) (*params, error) {
@@ -49,7 +53,7 @@ func (p *params) accept(names ...string) {
 
 func (p *params) fail(name, expected string) {
 	if p.failed == nil {
-		p.failed = invalidParams(`Invalid parameter "/%.100s": %s.`, name, expected)
+		p.failed = invalidParams(`Invalid parameter "/%.100s": %s.`, p.place+name, expected)
 	}
 }
 
@@ -66,7 +70,7 @@ func (p *params) done() error {
 	}
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		return invalidParams(`Invalid parameter "/": unexpected parameter "%.100s".`, unknown[0])
+		return invalidParams(`Invalid parameter "/%s": unexpected parameter "%.100s".`, strings.TrimSuffix(p.place, "/"), unknown[0])
 	}
 	return nil
 }
@@ -172,6 +176,12 @@ func (p *params) number(name string, otherwise, most int64) int64 {
 type idSet map[uint64]bool
 
 func (s idSet) has(id uint64) bool { return s == nil || s[id] }
+
+// hasText is has for an id that is a text.
+func (s idSet) hasText(id string) bool {
+	n, err := strconv.ParseUint(id, 10, 64)
+	return s == nil || err == nil && s[n]
+}
 
 // hasAny reports whether one of the ids was asked for.
 func hasAny[T ~uint64](s idSet, ids []T) bool {
@@ -280,3 +290,91 @@ func (p *params) tags() (list []tagFilter, either bool) {
 	}
 	return list, either
 }
+
+// objects returns the objects of a call that takes one or an array of them, each to be read and ended with done.
+func (p *params) objects() ([]*params, error) {
+	if p.list == nil {
+		one := *p
+		one.place = "1/"
+		return []*params{&one}, nil
+	}
+	if len(p.list) == 0 {
+		return nil, invalidParams(`Invalid parameter "/": cannot be empty.`)
+	}
+	if len(p.list) > maxObjects {
+		return nil, invalidParams(`Invalid parameter "/": maximum number of objects is %d.`, maxObjects)
+	}
+	return p.inside("", p.list)
+}
+
+// inside reads a list of objects at a place.
+func (p *params) inside(place string, texts []json.RawMessage) ([]*params, error) {
+	list := make([]*params, 0, len(texts))
+	for i, text := range texts {
+		at := p.place + place + strconv.Itoa(i+1) + "/"
+		if text[0] != '{' {
+			return nil, invalidParams(`Invalid parameter "/%s": an object is expected.`, strings.TrimSuffix(at, "/"))
+		}
+		one, err := newParams(text)
+		if err != nil {
+			return nil, err
+		}
+		one.place = at
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// maxObjects bounds the objects that one call makes or changes.
+const maxObjects = 100
+
+// children reads a member that is an array of objects; a single object is taken for one. False is for one that is not given.
+func (p *params) children(name string) ([]*params, bool) {
+	v, ok := p.get(name)
+	if !ok {
+		return nil, false
+	}
+	var texts []json.RawMessage
+	if v[0] == '{' {
+		texts = []json.RawMessage{v}
+	} else if json.Unmarshal(v, &texts) != nil {
+		p.fail(name, "an array is expected")
+		return nil, true
+	}
+	list, err := p.inside(name+"/", texts)
+	if err != nil && p.failed == nil {
+		p.failed = err
+	}
+	return list, true
+}
+
+// require fails when a member is not given.
+func (p *params) require(name string) {
+	if _, ok := p.get(name); !ok && p.failed == nil {
+		p.failed = invalidParams(`Invalid parameter "/%s": the parameter "%s" is missing.`, strings.TrimSuffix(p.place, "/"), name)
+	}
+}
+
+// references reads ids of others, in objects as releases from 6.0 on have them, or as the list of ids that was there before.
+func (p *params) references(name, member, older string) (idSet, bool) {
+	if _, ok := p.get(older); ok {
+		return p.ids(older), true
+	}
+	list, ok := p.children(name)
+	if !ok {
+		return nil, false
+	}
+	ids := make(idSet, len(list))
+	for _, one := range list {
+		for id := range one.ids(member) {
+			ids[id] = true
+		}
+		if err := one.done(); err != nil && p.failed == nil {
+			p.failed = err
+		}
+	}
+	return ids, true
+}
+
+// sortedKeys returns the names of a set.
+func sortedKeys(names map[string]bool) []string { return slices.Sorted(maps.Keys(names)) }

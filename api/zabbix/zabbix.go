@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tidemark/access"
+	"tidemark/alert"
 	"tidemark/api"
 	"tidemark/api/rest"
 	"tidemark/model"
@@ -30,6 +31,8 @@ type Configuration interface {
 	Trigger(id model.TriggerID) (*model.Trigger, bool)
 	Triggers() iter.Seq[*model.Trigger]
 	TriggersOf(host model.HostID) []model.Trigger
+	// Rules returns the discovery rules of a host.
+	Rules(host model.HostID) []model.Rule
 }
 
 // Catalog knows which items exist, configured and declared.
@@ -83,6 +86,25 @@ type Objects interface {
 	SetHostEnabled(ctx context.Context, id model.HostID, enabled bool) error
 	LinkTemplate(ctx context.Context, id model.HostID, template string) error
 	UnlinkTemplate(ctx context.Context, id model.HostID, template string) error
+	TemplateGroups(ctx context.Context) ([]Group, error)
+	Proxies() []Proxy
+	// SetHostProxy assigns a host to a proxy by name; empty is the server itself.
+	SetHostProxy(ctx context.Context, id model.HostID, proxy string) error
+	Graphs(ctx context.Context, host model.HostID) ([]model.Graph, error)
+	// Alerting is the configuration of alerting without secrets; shared, must not be changed.
+	Alerting() *alert.Config
+	// ApplyAlerting puts objects over those of the same name, DeleteAlerting removes one.
+	ApplyAlerting(ctx context.Context, c *alert.Config) error
+	DeleteAlerting(ctx context.Context, kind, name string) error
+}
+
+// Proxy is a proxy and how it is doing.
+type Proxy struct {
+	ID                model.ProxyID
+	Name, Description string
+	Version, Address  string
+	// SeenAt is when it was heard of last, Unix nanoseconds; zero for never since the start.
+	SeenAt int64
 }
 
 // Options are everything that the interface shows; all must be set but Now.

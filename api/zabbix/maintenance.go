@@ -1,0 +1,414 @@
+package zabbix
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tidemark/access"
+	"tidemark/alert"
+	"tidemark/model"
+)
+
+// localTime is the form of times in the configuration of alerting: those of the server's zone.
+const localTime = "2006-01-02T15:04"
+
+// maintenanceID is the id of a maintenance, made of its name.
+func maintenanceID(m *alert.Maintenance) string { return stableID(0, "maintenance "+m.Name) }
+
+var maintenanceKind = kind[alert.Maintenance]{
+	name: "maintenance", id: "maintenanceid",
+	fields: []field[alert.Maintenance]{
+		{name: "maintenanceid", number: true, get: maintenanceID},
+		{name: "name", get: func(m *alert.Maintenance) string { return m.Name }},
+		{name: "maintenance_type", number: true, get: func(m *alert.Maintenance) string { return formatBool(m.NoData) }},
+		{name: "description", get: func(m *alert.Maintenance) string { return m.Description }},
+		{name: "active_since", number: true, get: func(m *alert.Maintenance) string { return localSeconds(m.From, 0) }},
+		{name: "active_till", number: true, get: func(m *alert.Maintenance) string { return localSeconds(m.To, math.MaxInt32) }},
+		{name: "tags_evaltype", number: true, get: func(m *alert.Maintenance) string {
+			if m.AnyTag {
+				return "2"
+			}
+			return "0"
+		}},
+	},
+	selects: []selection[alert.Maintenance]{
+		{"selectHosts", "hosts", func(c *call, o output, m *alert.Maintenance) any { return pickAll(o, &hostKind, c.hostsNamed(m.Hosts)) }},
+		{"selectHostGroups", "hostgroups", func(c *call, o output, m *alert.Maintenance) any {
+			return pickAll(o, &groupKind, c.groupsNamed(m.Groups))
+		}},
+		{"selectGroups", "groups", func(c *call, o output, m *alert.Maintenance) any {
+			return pickAll(o, &groupKind, c.groupsNamed(m.Groups))
+		}},
+		{"selectTimeperiods", "timeperiods", func(_ *call, o output, m *alert.Maintenance) any { return pickAll(o, &periodKind, m.Periods) }},
+		{"selectTags", "tags", func(_ *call, o output, m *alert.Maintenance) any { return pickAll(o, &maintenanceTagKind, m.Tags) }},
+	},
+}
+
+var maintenanceTagKind = kind[alert.TagFilter]{
+	name: "tag", id: "tag",
+	fields: []field[alert.TagFilter]{
+		{name: "tag", get: func(t *alert.TagFilter) string { return t.Tag }},
+		{name: "operator", get: func(t *alert.TagFilter) string {
+			if t.Operator == "equals" {
+				return "0"
+			}
+			return "2"
+		}},
+		{name: "value", get: func(t *alert.TagFilter) string { return t.Value }},
+	},
+}
+
+// periodTypes are Zabbix's numbers of the kinds of periods.
+var periodTypes = map[string]string{"once": "0", "day": "2", "week": "3", "month": "4"}
+
+var weekdayNames = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
+
+var periodKind = kind[alert.Recurring]{
+	name: "time period", id: "timeperiod_type",
+	fields: []field[alert.Recurring]{
+		{name: "timeperiod_type", number: true, get: func(p *alert.Recurring) string { return periodTypes[p.Every] }},
+		{name: "every", number: true, get: func(p *alert.Recurring) string {
+			if len(p.Weeks) > 0 {
+				return formatInt(p.Weeks[0])
+			}
+			return formatInt(max(p.Interval, 1))
+		}},
+		{name: "month", number: true, get: func(p *alert.Recurring) string { return formatInt(monthBits(p)) }},
+		{name: "dayofweek", number: true, get: func(p *alert.Recurring) string {
+			bits := 0
+			for _, d := range p.Days {
+				bits |= 1 << slices.Index(weekdayNames, d)
+			}
+			return formatInt(bits)
+		}},
+		{name: "day", number: true, get: func(p *alert.Recurring) string { return formatInt(p.DayOfMonth) }},
+		{name: "start_time", number: true, get: func(p *alert.Recurring) string { return formatInt(clockSeconds(p.At)) }},
+		{name: "period", number: true, get: func(p *alert.Recurring) string { return formatInt(int(time.Duration(p.For) / time.Second)) }},
+		{name: "start_date", number: true, get: func(p *alert.Recurring) string { return localSeconds(p.Start, 0) }},
+	},
+}
+
+func monthBits(p *alert.Recurring) int {
+	if p.Every != "month" {
+		return 0
+	}
+	bits := 0
+	for _, m := range p.Months {
+		bits |= 1 << (m - 1)
+	}
+	if len(p.Months) == 0 {
+		bits = 1<<12 - 1
+	}
+	return bits
+}
+
+func clockSeconds(at string) int {
+	t, err := time.Parse("15:04", at)
+	if err != nil {
+		return 0
+	}
+	return t.Hour()*3600 + t.Minute()*60
+}
+
+// localSeconds writes a time of the configuration as Unix seconds; otherwise is what an open end is.
+func localSeconds(l alert.LocalTime, otherwise int64) string {
+	text, err := l.MarshalText()
+	if err == nil && len(text) > 0 {
+		if t, err := time.ParseInLocation(localTime, string(text), time.Local); err == nil {
+			return strconv.FormatInt(t.Unix(), 10)
+		}
+	}
+	return strconv.FormatInt(otherwise, 10)
+}
+
+func (c *call) hostsNamed(names []string) []*model.Host {
+	return slices.DeleteFunc(c.hosts(), func(h *model.Host) bool { return !slices.Contains(names, h.Host) })
+}
+
+func (c *call) groupsNamed(names []string) []Group {
+	list, err := c.groups()
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(list, func(g Group) bool { return !slices.Contains(names, g.Name) })
+}
+
+// maintains reports whether a maintenance is of a host: of itself, or of a group that it is in or below.
+func maintains(m *alert.Maintenance, h *model.Host) bool {
+	return slices.Contains(m.Hosts, h.Host) || slices.ContainsFunc(h.Groups, func(of string) bool {
+		return slices.ContainsFunc(m.Groups, func(g string) bool { return of == g || strings.HasPrefix(of, g+"/") })
+	})
+}
+
+// mayMaintain reports whether the caller has a role on all hosts and groups of a maintenance.
+func (c *call) mayMaintain(m *alert.Maintenance, need model.Role) bool {
+	if c.visible == nil {
+		return c.who.MostRole() >= need
+	}
+	seen := c.hosts()
+	return !slices.ContainsFunc(m.Hosts, func(name string) bool {
+		return !slices.ContainsFunc(seen, func(h *model.Host) bool { return h.Host == name && c.mayOnHost(h.ID, need) })
+	}) && !slices.ContainsFunc(m.Groups, func(g string) bool { return c.who.OnHost([]string{g}) < need })
+}
+
+// maintenances returns those that the caller may see: of no hosts but visible ones.
+func (c *call) maintenances() []alert.Maintenance {
+	return slices.DeleteFunc(slices.Clone(c.options.Objects.Alerting().Maintenances), func(m alert.Maintenance) bool { return !c.mayMaintain(&m, model.Viewer) })
+}
+
+func getMaintenances(c *call) ([]byte, error) {
+	ids, hosts, groups := c.ids("maintenanceids"), c.ids("hostids"), c.ids("groupids")
+	names, err := c.groupNames(groups)
+	if err != nil {
+		return nil, err
+	}
+	rows := slices.DeleteFunc(c.maintenances(), func(m alert.Maintenance) bool {
+		ofHost := hosts == nil || slices.ContainsFunc(c.hosts(), func(h *model.Host) bool { return hosts[uint64(h.ID)] && maintains(&m, h) })
+		ofGroup := names == nil || slices.ContainsFunc(m.Groups, func(g string) bool { return names[g] })
+		return !ids.hasText(maintenanceID(&m)) || !ofHost || !ofGroup
+	})
+	return answer(c, &maintenanceKind, rows)
+}
+
+// changeMaintenances makes maintenances, or with update changes them.
+func changeMaintenances(c *call, update bool) ([]byte, error) {
+	list, err := c.objects()
+	if err != nil {
+		return nil, err
+	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	known := c.options.Objects.Alerting().Maintenances
+	var next, before []alert.Maintenance
+	ids := []string{}
+	for _, p := range list {
+		m, old, err := c.readMaintenance(p, known, update)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(ids, maintenanceID(&m)) {
+			return nil, invalidParams(`Invalid parameter "/%s": maintenance %q is in the call twice.`, strings.TrimSuffix(p.place, "/"), m.Name)
+		}
+		if old != nil {
+			before = append(before, *old)
+		}
+		next, ids = append(next, m), append(ids, maintenanceID(&m))
+	}
+	if err := c.options.Objects.ApplyAlerting(c.ctx, &alert.Config{Maintenances: next}); err != nil {
+		return nil, err
+	}
+	access.Changed(c.ctx, "maintenances", before, next)
+	return encodeJSON(map[string]any{"maintenanceids": ids})
+}
+
+func createMaintenances(c *call) ([]byte, error) { return changeMaintenances(c, false) }
+
+func updateMaintenances(c *call) ([]byte, error) { return changeMaintenances(c, true) }
+
+// readMaintenance reads a maintenance that is to be made or changed; old is what it was.
+func (c *call) readMaintenance(p *params, known []alert.Maintenance, update bool) (m alert.Maintenance, old *alert.Maintenance, err error) {
+	if update {
+		id := p.text("maintenanceid")
+		i := slices.IndexFunc(known, func(m alert.Maintenance) bool { return maintenanceID(&m) == id })
+		if i < 0 || !c.mayMaintain(&known[i], model.Editor) {
+			return m, nil, errNotAllowed
+		}
+		m, old = known[i], &known[i]
+	} else {
+		for _, name := range []string{"name", "active_since", "active_till", "timeperiods"} {
+			p.require(name)
+		}
+	}
+	if err := c.fillMaintenance(p, &m, update); err != nil {
+		return m, nil, err
+	}
+	if err := p.done(); err != nil {
+		return m, nil, err
+	}
+	if !update && slices.ContainsFunc(known, func(o alert.Maintenance) bool { return o.Name == m.Name }) {
+		return m, nil, invalidParams("Maintenance %q already exists.", m.Name)
+	}
+	if !c.mayMaintain(&m, model.Editor) {
+		return m, nil, errNotAllowed
+	}
+	return m, old, nil
+}
+
+// fillMaintenance sets what is given.
+func (c *call) fillMaintenance(p *params, m *alert.Maintenance, update bool) error {
+	if _, ok := p.get("name"); ok {
+		name := p.text("name")
+		if update && name != m.Name {
+			return invalidParams(`Invalid parameter "/%sname": a maintenance keeps its name here; make another and delete this one.`, p.place)
+		}
+		m.Name = name
+	}
+	if _, ok := p.get("maintenance_type"); ok {
+		m.NoData = p.number("maintenance_type", 0, 1) == 1
+	}
+	if _, ok := p.get("description"); ok {
+		m.Description = p.text("description")
+	}
+	if _, ok := p.get("active_since"); ok {
+		m.From = p.local("active_since")
+	}
+	if _, ok := p.get("active_till"); ok {
+		m.To = p.local("active_till")
+	}
+	switch p.number("tags_evaltype", 1, 2) {
+	case 0:
+		m.AnyTag = false
+	case 2:
+		m.AnyTag = true
+	}
+	if tags, ok := p.children("tags"); ok {
+		m.Tags = nil
+		for _, t := range tags {
+			operator := "contains"
+			if t.number("operator", 2, 2) == 0 {
+				operator = "equals"
+			}
+			m.Tags = append(m.Tags, alert.TagFilter{Tag: t.text("tag"), Value: t.text("value"), Operator: operator})
+			if err := t.done(); err != nil {
+				return err
+			}
+		}
+	}
+	if periods, ok := p.children("timeperiods"); ok {
+		m.Periods = nil
+		for _, t := range periods {
+			period, err := t.period()
+			if err != nil {
+				return err
+			}
+			m.Periods = append(m.Periods, period)
+		}
+	}
+	return c.fillMaintained(p, m)
+}
+
+// fillMaintained sets the hosts and groups of a maintenance, as objects or, as clients of older releases name them, as ids.
+func (c *call) fillMaintained(p *params, m *alert.Maintenance) error {
+	if ids, ok := p.references("hosts", "hostid", "hostids"); ok {
+		m.Hosts = nil
+		for _, h := range c.hosts() {
+			if ids[uint64(h.ID)] {
+				m.Hosts = append(m.Hosts, h.Host)
+			}
+		}
+		if len(m.Hosts) != len(ids) {
+			return errNotAllowed
+		}
+	}
+	if ids, ok := p.references("groups", "groupid", "groupids"); ok {
+		names, err := c.groupNames(ids)
+		if err != nil {
+			return err
+		}
+		if len(names) != len(ids) {
+			return errNotAllowed
+		}
+		m.Groups = sortedKeys(names)
+	}
+	return nil
+}
+
+// local reads Unix seconds as a time of the server's zone; seconds are left out.
+func (p *params) local(name string) (l alert.LocalTime) {
+	at := time.Unix(p.number(name, 0, math.MaxInt32), 0)
+	if err := l.UnmarshalText([]byte(at.Format(localTime))); err != nil {
+		p.fail(name, "a time is expected")
+	}
+	return l
+}
+
+// period reads one time period of a maintenance.
+func (p *params) period() (r alert.Recurring, err error) {
+	const day = 24 * 3600
+	kind := p.number("timeperiod_type", 0, 4)
+	r.For = alert.Duration(time.Duration(p.number("period", 3600, 31*day)) * time.Second)
+	start, every := p.number("start_time", 0, day-1), int(p.number("every", 1, 1000))
+	days, months, ofMonth := bits(p.number("dayofweek", 0, 127)), bits(p.number("month", 0, 4095)), int(p.number("day", 0, 31))
+	date := p.local("start_date")
+	if _, ok := p.get("start_date"); !ok {
+		_ = date.UnmarshalText([]byte(time.Now().Format(localTime))) // its own form
+	}
+	p.accept("timeperiodid")
+	r.At = fmt.Sprintf("%02d:%02d", start/3600, start/60%60)
+	for _, d := range days {
+		r.Days = append(r.Days, weekdayNames[d-1])
+	}
+	switch kind {
+	case 0:
+		r = alert.Recurring{Every: "once", Start: date, For: r.For}
+	case 2:
+		r.Every, r.Interval, r.Days = "day", every, nil
+	case 3:
+		r.Every, r.Interval = "week", every
+	case 4:
+		r.Every, r.Months = "month", months
+		if ofMonth > 0 {
+			r.DayOfMonth, r.Days = ofMonth, nil
+		} else {
+			r.Weeks = []int{every}
+		}
+	default:
+		p.fail("timeperiod_type", "value must be one of 0, 2, 3, 4")
+	}
+	return r, p.done()
+}
+
+// bits returns the numbers, from 1, of the bits that are set.
+func bits(n int64) (list []int) {
+	for i := range 12 {
+		if n&(1<<i) != 0 {
+			list = append(list, i+1)
+		}
+	}
+	return list
+}
+
+func deleteMaintenances(c *call) ([]byte, error) {
+	ids := c.listIDs()
+	if err := c.done(); err != nil {
+		return nil, err
+	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	var gone []alert.Maintenance
+	for _, m := range c.options.Objects.Alerting().Maintenances {
+		if ids.hasText(maintenanceID(&m)) && c.mayMaintain(&m, model.Editor) {
+			gone = append(gone, m)
+		}
+	}
+	if len(gone) != len(ids) {
+		return nil, errNotAllowed
+	}
+	texts := []string{}
+	for _, m := range gone {
+		if err := c.options.Objects.DeleteAlerting(c.ctx, "maintenance", m.Name); err != nil {
+			return nil, notAllowed(err)
+		}
+		texts = append(texts, maintenanceID(&m))
+	}
+	access.Changed(c.ctx, "maintenances", gone, nil)
+	return encodeJSON(map[string]any{"maintenanceids": texts})
+}
+
+// maintenanceOf returns the maintenance that a host is in now; nil for none.
+func maintenanceOf(list []alert.Maintenance, h *model.Host, now time.Time) *alert.Maintenance {
+	for i := range list {
+		m := &list[i]
+		if !maintains(m, h) {
+			continue
+		}
+		if _, ok := m.Until(now); ok {
+			return m
+		}
+	}
+	return nil
+}

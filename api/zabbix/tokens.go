@@ -1,0 +1,184 @@
+package zabbix
+
+import (
+	"math"
+	"strconv"
+
+	"tidemark/access"
+	"tidemark/model"
+)
+
+var tokenKind = kind[model.Token]{
+	name: "token", id: "tokenid",
+	fields: []field[model.Token]{
+		{name: "tokenid", number: true, get: func(t *model.Token) string { return strconv.FormatUint(t.ID, 10) }},
+		{name: "name", get: func(t *model.Token) string { return t.Name }},
+		{name: "description", get: func(*model.Token) string { return "" }},
+		{name: "userid", number: true, get: func(t *model.Token) string { return formatID(t.User) }},
+		{name: "lastaccess", number: true, get: func(t *model.Token) string { return seconds(t.UsedAt) }},
+		{name: "status", number: true, get: func(*model.Token) string { return "0" }},
+		{name: "expires_at", number: true, get: func(t *model.Token) string { return seconds(t.ExpiresAt) }},
+		{name: "created_at", number: true, get: func(t *model.Token) string { return seconds(t.CreatedAt) }},
+		{name: "creator_userid", number: true, get: func(t *model.Token) string { return formatID(t.User) }},
+	},
+}
+
+// administers reports whether the caller may change what belongs to others.
+func (c *call) administers() bool { return c.who.Role >= model.Administrator && c.who.SeesAllHosts() }
+
+// tokenOwner returns whose tokens the caller may change: zero for those of all.
+func (c *call) tokenOwner() (model.UserID, error) {
+	switch {
+	case c.administers():
+		return 0, nil
+	case c.who.User == 0 || c.who.Via != access.ViaSession:
+		return 0, applicationError("No permissions to change tokens: that is for users who signed in with their password, and for administrators.")
+	}
+	return c.who.User, nil
+}
+
+// getTokens lists the caller's tokens, and for administrators those of all.
+func getTokens(c *call) ([]byte, error) {
+	ids, users, text := c.ids("tokenids"), c.ids("userids"), c.text("token")
+	valid := c.number("valid_at", 0, math.MaxInt32)
+	expired := c.number("expired_at", 0, math.MaxInt32)
+	of := c.who.User
+	if c.administers() {
+		of = 0
+	} else if of == 0 {
+		return answer(c, &tokenKind, []model.Token(nil))
+	}
+	if text != "" {
+		return nil, invalidParams(`Invalid parameter "/token": tokens are not found by their texts here.`)
+	}
+	var rows []model.Token
+	for _, t := range c.options.Access.Tokens(of) {
+		over := func(at int64) bool { return t.ExpiresAt != 0 && t.ExpiresAt <= at*1e9 }
+		if ids.has(t.ID) && users.has(uint64(t.User)) && (valid == 0 || !over(valid)) && (expired == 0 || over(expired)) {
+			rows = append(rows, t)
+		}
+	}
+	return answer(c, &tokenKind, rows)
+}
+
+// shownToken is what the audit log keeps of a token.
+func shownToken(t *model.Token) map[string]any {
+	return map[string]any{"name": t.Name, "user": formatID(t.User), "role": t.Role.String(), "expires_at": seconds(t.ExpiresAt)}
+}
+
+// createTokens makes tokens that may do what their users may. Their texts are thrown away: token.generate makes those that are told.
+func createTokens(c *call) ([]byte, error) {
+	owner, err := c.tokenOwner()
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.objects()
+	if err != nil {
+		return nil, err
+	}
+	ids := []string{}
+	for _, p := range list {
+		p.require("name")
+		p.accept("description")
+		user := model.UserID(p.number("userid", int64(c.who.User), math.MaxInt64))
+		t := model.Token{Name: p.text("name"), User: user, ExpiresAt: p.number("expires_at", 0, math.MaxInt32) * 1e9}
+		if p.number("status", 0, 1) != 0 {
+			p.fail("status", "value must be 0; a token that shall not work is deleted here")
+		}
+		if err := p.done(); err != nil {
+			return nil, err
+		}
+		u, ok := c.options.Access.User(user)
+		if !ok || owner != 0 && owner != user {
+			return nil, errNotAllowed
+		}
+		t.Role = min(u.Role, c.who.MostRole())
+		if _, err := c.options.Access.NewToken(c.ctx, &t); err != nil {
+			return nil, ownError(err)
+		}
+		access.Changed(c.ctx, "token "+t.Name, nil, shownToken(&t))
+		ids = append(ids, strconv.FormatUint(t.ID, 10))
+	}
+	return encodeJSON(map[string]any{"tokenids": ids})
+}
+
+// updateTokens changes names and ends of tokens.
+func updateTokens(c *call) ([]byte, error) {
+	owner, err := c.tokenOwner()
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.objects()
+	if err != nil {
+		return nil, err
+	}
+	ids := []string{}
+	for _, p := range list {
+		p.require("tokenid")
+		p.accept("description")
+		id, name, expires := uint64(p.number("tokenid", 0, math.MaxInt64)), p.text("name"), int64(-1)
+		if _, ok := p.get("expires_at"); ok {
+			expires = p.number("expires_at", 0, math.MaxInt32) * 1e9
+		}
+		if p.number("status", 0, 1) != 0 {
+			p.fail("status", "value must be 0; a token that shall not work is deleted here")
+		}
+		if err := p.done(); err != nil {
+			return nil, err
+		}
+		t, _, err := c.options.Access.ChangeToken(c.ctx, id, owner, name, expires, false)
+		if err != nil {
+			return nil, ownError(err)
+		}
+		access.Changed(c.ctx, "token "+t.Name, nil, shownToken(&t))
+		ids = append(ids, strconv.FormatUint(id, 10))
+	}
+	return encodeJSON(map[string]any{"tokenids": ids})
+}
+
+// generateTokens gives tokens new texts and tells them, this once.
+func generateTokens(c *call) ([]byte, error) {
+	owner, err := c.tokenOwner()
+	if err != nil {
+		return nil, err
+	}
+	ids := c.listIDs()
+	if err := c.done(); err != nil {
+		return nil, err
+	}
+	type made struct {
+		ID    string `json:"tokenid"`
+		Token string `json:"token"`
+	}
+	out := []made{}
+	for id := range ids {
+		t, text, err := c.options.Access.ChangeToken(c.ctx, id, owner, "", -1, true)
+		if err != nil {
+			return nil, ownError(err)
+		}
+		access.Changed(c.ctx, "token "+t.Name, nil, map[string]any{"renewed": true, "user": formatID(t.User)})
+		out = append(out, made{strconv.FormatUint(id, 10), text})
+	}
+	return encodeJSON(out)
+}
+
+func deleteTokens(c *call) ([]byte, error) {
+	owner, err := c.tokenOwner()
+	if err != nil {
+		return nil, err
+	}
+	ids := c.listIDs()
+	if err := c.done(); err != nil {
+		return nil, err
+	}
+	texts := []string{}
+	for id := range ids {
+		t, err := c.options.Access.DeleteToken(c.ctx, id, owner)
+		if err != nil {
+			return nil, ownError(err)
+		}
+		access.Changed(c.ctx, "token "+t.Name, shownToken(&t), nil)
+		texts = append(texts, strconv.FormatUint(id, 10))
+	}
+	return encodeJSON(map[string]any{"tokenids": texts})
+}
