@@ -219,6 +219,7 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 		Snapshots: server.SnapshotOptions{
 			Every: c.Storage.Snapshots.Every, Keep: c.Storage.Snapshots.Keep, Refuse: c.Storage.Snapshots.AtQuota == config.AtQuotaRefuse,
 		},
+		HotCodec:   c.Storage.HotCodec,
 		Headroom:   server.HeadroomOptions{HoldAt: c.Storage.Headroom.HoldAt, Shrink: c.Storage.Headroom.Shrink},
 		Recompress: recompressPolicy(c), QueryLogBytes: c.Storage.QueryLogBytes,
 		ScriptWorker: scriptWorker(), DSN: c.Storage.DSN, Mode: storeMode(c), OverrideHistory: c.Storage.OverrideHistory, OverrideTrends: c.Storage.OverrideTrends, Certificates: certificates,

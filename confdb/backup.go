@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
+
+	"modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
 )
 
 // Backup writes a copy of the database, as it is at this moment, to a file that must not exist. Changes wait meanwhile.
 func (d *DB) Backup(ctx context.Context, to string) error {
 	_, err := d.sql.ExecContext(ctx, "VACUUM INTO ?", to)
-	return d.wrap("copy", err)
+	return d.wrap("copy", diskFull(err))
 }
 
 // BackupFile is Backup for the database in the folder of a stopped server. It reports fs.ErrNotExist when there is none.
@@ -28,7 +32,16 @@ func BackupFile(ctx context.Context, dir, to string) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	db.SetMaxOpenConns(1)
 	if _, err := db.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
-		return fmt.Errorf("copy %s: %w", path, err)
+		return fmt.Errorf("copy %s: %w", path, diskFull(err))
 	}
 	return nil
+}
+
+// diskFull makes SQLite's word for a full disk the system's, so that callers know it.
+func diskFull(err error) error {
+	var s *sqlite.Error
+	if errors.As(err, &s) && s.Code()&0xff == sqlitelib.SQLITE_FULL {
+		return fmt.Errorf("%w: %w", err, syscall.ENOSPC)
+	}
+	return err
 }

@@ -75,6 +75,7 @@ var fields = slices.Concat([]field{
 	setting("storage.tiers.hour_share", parsePercent, func(c *Config) *int { return &c.Storage.HourShare }, checkShare),
 	setting("storage.headroom.hold_at", parsePercent, func(c *Config) *int { return &c.Storage.Headroom.HoldAt }, checkHoldAt),
 	setting("storage.headroom.shrink", parseBool, func(c *Config) *bool { return &c.Storage.Headroom.Shrink }, anything),
+	setting("storage.hot_codec", parseText, func(c *Config) *string { return &c.Storage.HotCodec }, checkHotCodec),
 	setting("storage.recompress.codec", parseText, func(c *Config) *string { return &c.Storage.Recompress.Codec }, checkCodec),
 	setting("storage.recompress.older_than", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.Recompress.OlderThan }, anything),
 	setting("storage.recompress.rate", ParseSize, func(c *Config) *int64 { return &c.Storage.Recompress.RateBytes }, atLeast(1<<20, true)),
@@ -146,6 +147,14 @@ func parsePercent(text string) (int, error) {
 func checkHoldAt(n int) error {
 	if n != 0 && (n < 50 || n > 99) {
 		return fmt.Errorf("found %d%%; expected 50%% to 99%%, or 0%% for never", n)
+	}
+	return nil
+}
+
+// checkHotCodec accepts what the engine's ParseCodec does: values have to be written somehow.
+func checkHotCodec(text string) error {
+	if text == RecompressOff || checkCodec(text) != nil {
+		return fmt.Errorf("found %.40q; expected none, lz4, or zstd:1 to zstd:22", text)
 	}
 	return nil
 }

@@ -54,6 +54,10 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 	for i, c := range s.classes {
 		classes[i] = dbengine.Class(c)
 	}
+	hot, err := hotCodec(s.o.HotCodec)
+	if err != nil {
+		return err
+	}
 	shelf, err := s.openShelf()
 	if err != nil {
 		return err
@@ -64,7 +68,7 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 	}
 	db, err := dbengine.Open(ctx, fsys, filepath.Join(s.o.Data, "engine"), dbengine.Options{
 		DiskSpaceBytes: space, PageCacheBytes: cacheBytes, Durability: durability, Classes: classes, Metrics: set, Logger: s.logger,
-		Snapshots:  shelf,
+		Snapshots: shelf, HotCodec: hot,
 		MinimumAge: s.o.MinimumAge, MinuteShare: s.o.MinuteShare, HourShare: s.o.HourShare,
 	})
 	if err != nil {
@@ -78,6 +82,18 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 		return err
 	}
 	return s.keepSnapshots(shelf, db)
+}
+
+// hotCodec reads storage.hot_codec; empty is none.
+func hotCodec(text string) (dbengine.Codec, error) {
+	if text == "" {
+		return dbengine.Codec{}, nil
+	}
+	codec, err := dbengine.ParseCodec(text)
+	if err != nil {
+		return codec, fmt.Errorf("storage.hot_codec: %w", err)
+	}
+	return codec, nil
 }
 
 // openPostgres opens PostgreSQL as the store, with the trends cache that it needs.

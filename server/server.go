@@ -91,6 +91,8 @@ type Options struct {
 	Scrape []*config.ScrapeJob
 	// Snapshots are those that the server makes by itself.
 	Snapshots SnapshotOptions
+	// HotCodec is none, lz4 or zstd:LEVEL, for values as they are first written; empty means none. The embedded engine only.
+	HotCodec string
 	// Headroom says what happens when the file system fills up. The embedded engine only.
 	Headroom HeadroomOptions
 	// Recompress is the policy for old values.

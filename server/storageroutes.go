@@ -3,14 +3,17 @@ package server
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
 	"tidemark/api"
 	"tidemark/snapshot"
+	"tidemark/storage"
 )
 
 // snapshotAnswer is a kept snapshot as the API shows it.
@@ -128,11 +131,25 @@ func (s *snapshots) create(r *http.Request) (any, error) {
 	}
 	made, err := s.make(r.Context(), in.Name)
 	if err != nil {
-		return nil, err
+		return nil, s.noRoom(err)
 	}
 	out := showSnapshot(made.Folder)
 	out.TookMs, out.Copied = float64(made.Took.Microseconds())/1000, made.Copied
 	return out, nil
+}
+
+// noRoom makes an error of a full disk one that says what to do. Every file of a snapshot is new, if only as a link.
+func (s *snapshots) noRoom(err error) error {
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) && !errors.Is(err, storage.ErrFull) {
+		return err
+	}
+	free := "no room"
+	if room, measureErr := MeasureHeadroom(s.data); measureErr == nil {
+		free = fmt.Sprintf("%d MiB", room.FreeBytes>>20)
+	}
+	return &api.Error{Status: http.StatusInsufficientStorage, Code: "disk_full", Message: fmt.Sprintf(
+		"no snapshot was made, and nothing is left of it: the disk of %s is full (%s free; the configuration and the catalog are copied, the rest is linked). "+
+			"Delete an older snapshot, give storage.disk_space a smaller value, or free room on that disk, and try again: %v", s.data, free, err)}
 }
 
 func (s *snapshots) named(r *http.Request) (*snapshot.Folder, error) {

@@ -88,6 +88,10 @@ type Options struct {
 	// 15 and 5, a negative number that there is no such tier. What a tier does not take is there for the values.
 	MinuteShare, HourShare int
 
+	// HotCodec compresses extents of numbers as they are first written; the zero value leaves them as their columns are, so that one page can be
+	// read without its neighbours.
+	HotCodec Codec
+
 	// tierShares are made from these.
 	tierShares tierShares
 	// limits are made from DiskSpaceBytes; tests set smaller ones.

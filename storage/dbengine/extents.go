@@ -77,14 +77,14 @@ func (x *extents) emit(kind int) {
 	if len(o.members) == 0 || x.err != nil {
 		return
 	}
-	codec := extent.None
-	if kind == 1 {
-		codec = extent.Zstd
+	codec := x.db.o.HotCodec
+	if kind == 1 && codec.Codec != extent.Zstd {
+		codec = Codec{Codec: extent.Zstd, Level: textLevel}
 	}
 	sequence := x.pair.sequence + uint64(len(x.refs)) + 1
 	pages := append(slices.Clip(o.pages), extent.Page{Kind: kindSeals, Count: len(o.lsns), Values: page.AppendUints(nil, o.lsns)})
 	start := len(x.buf)
-	x.buf, x.err = extent.Build(x.buf, x.pair.id.Extent(sequence), codec, textLevel, pages)
+	x.buf, x.err = extent.Build(x.buf, x.pair.id.Extent(sequence), codec.Codec, codec.Level, pages)
 	if x.err != nil {
 		return
 	}

@@ -33,6 +33,7 @@ func modelRun(t *testing.T, seed uint64, rounds int) error {
 	r := rand.New(rand.NewPCG(seed, 5))
 	o := tinyOptions()
 	o.Classes = []Class{{History: storagetest.Retention}}
+	o.HotCodec = everything([]string{"none", "lz4", "zstd:1", "zstd:3"}[r.IntN(4)]).Codec
 	fsys := vfs.NewMem()
 	db := openTest(t, fsys, o)
 	reference := memory.New(memory.Options{History: storagetest.Retention, Now: storagetest.Now})

@@ -80,11 +80,13 @@ func recompressRun(t *testing.T, seed uint64) (clones, written int, err error) {
 			failed = fmt.Errorf("clone %d: %w", clones, failed)
 		}
 	})
-	db, err := Open(ctx, fsys, "/engine", tinyOptions())
+	codecs := []string{"none", "lz4", "zstd:1", "zstd:3"}
+	first := tinyOptions() // clones are opened with another hot codec
+	first.HotCodec = everything(codecs[r.IntN(len(codecs))]).Codec
+	db, err := Open(ctx, fsys, "/engine", first)
 	if err != nil {
 		return 0, 0, err
 	}
-	codecs := []string{"none", "lz4", "zstd:1", "zstd:3"}
 	for i := range 60 {
 		b := h.batch()
 		if err := appendAll(db, b); err != nil {
