@@ -42,6 +42,7 @@ lint: page
 unit: page
 	bash storage/postgres/install-postgresql.sh
 	bash storage/postgres/install-timescale.sh
+	bash storage/postgres/install-versions.sh
 	CGO_ENABLED=1 go test -race -timeout 25m $$(go list ./... | grep -v '^tidemark/test/')
 	cd bench && go test ./...
 	cd web/app && npm test --silent

@@ -23,6 +23,8 @@ const binaries = "/usr/lib/postgresql/15/bin"
 
 // cluster is a private PostgreSQL server on a socket in a folder of its own.
 type cluster struct {
+	// bin holds the programs.
+	bin     string
 	dir     string
 	cmd     *exec.Cmd
 	exited  chan struct{}
@@ -58,11 +60,16 @@ func startCluster(settings ...string) (*cluster, error) {
 	if _, err := os.Stat(binaries + "/postgres"); err != nil {
 		return nil, fmt.Errorf("%w; run storage/postgres/install-postgresql.sh", err)
 	}
+	return startClusterOf(binaries, settings...)
+}
+
+// startClusterOf starts the server whose programs are in a folder.
+func startClusterOf(bin string, settings ...string) (*cluster, error) {
 	dir, err := os.MkdirTemp("/tmp", "tmpg") // sockets need a short path
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{dir: dir, settings: settings}
+	c := &cluster{bin: bin, dir: dir, settings: settings}
 	if os.Getuid() == 0 { // the server refuses to run as root
 		u, err := user.Lookup("postgres")
 		if err != nil {
@@ -88,7 +95,7 @@ func startCluster(settings ...string) (*cluster, error) {
 func (c *cluster) data() string { return filepath.Join(c.dir, "data") }
 
 func (c *cluster) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(binaries, name), args...)
+	cmd := exec.Command(filepath.Join(c.bin, name), args...)
 	cmd.Dir = c.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.account, Pdeathsig: syscall.SIGKILL}
 	return cmd

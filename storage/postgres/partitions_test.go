@@ -59,10 +59,12 @@ func number(t *testing.T, db *DB, item model.ItemID, at int64, v uint64) {
 	storagetest.Append(t, settled{db}, b)
 }
 
-// TestDB_partitions follows a table through its days.
-func TestDB_partitions(t *testing.T) {
+func TestDB_partitions(t *testing.T) { partitionsOn(t, shared) }
+
+// partitionsOn follows a table through its days.
+func partitionsOn(t *testing.T, c *cluster) {
 	now := storagetest.Base
-	dsn := shared.database(t)
+	dsn := c.database(t)
 	db := clocked(t, dsn, Partitions, &now, nil)
 	k := tableKey{valueType: model.Uint}
 	number(t, db, 1, now, 1)
@@ -79,12 +81,12 @@ func TestDB_partitions(t *testing.T) {
 	now += 10 * day
 	number(t, db, 1, now, 2)
 	number(t, db, 1, now-day, 3)
-	text, err := shared.exec(dsn, "SELECT count(*) FROM history_uint_c0_default")
+	text, err := c.exec(dsn, "SELECT count(*) FROM history_uint_c0_default")
 	if err != nil || text != "2\n" {
 		t.Errorf("values in the default partition: %q, %v", text, err)
 	}
 	db.mustKeep(t)
-	if text, err = shared.exec(dsn, "SELECT count(*) FROM history_uint_c0_default"); err != nil || text != "0\n" {
+	if text, err = c.exec(dsn, "SELECT count(*) FROM history_uint_c0_default"); err != nil || text != "0\n" {
 		t.Errorf("values in the default partition after the keeper: %q, %v", text, err)
 	}
 	if got := storagetest.Collect(t, db, storagetest.All(1)); len(got) != 3 {

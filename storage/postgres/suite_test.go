@@ -78,24 +78,27 @@ func (db *DB) flushed(ctx context.Context) error {
 
 func TestDB_suite(t *testing.T) {
 	for _, mode := range []Mode{Plain, Partitions} {
-		t.Run(string(mode), func(t *testing.T) {
-			type place struct{ dsn, dir string }
-			places := map[storage.Engine]place{}
-			openAt := func(t *testing.T, p place) storage.Engine {
-				e := settled{open(t, p.dsn, testOptions(t, mode, p.dir))}
-				places[e] = p
-				return e
-			}
-			storagetest.Run(t, func(t *testing.T) storage.Engine {
-				return openAt(t, place{shared.database(t), t.TempDir()})
-			}, func(t *testing.T, e storage.Engine) storage.Engine {
-				if err := e.Close(); err != nil {
-					t.Fatal(err)
-				}
-				return openAt(t, places[e])
-			})
-		})
+		t.Run(string(mode), func(t *testing.T) { suiteOn(t, shared.database, mode) })
 	}
+}
+
+// suiteOn runs the suite on empty places that fresh makes.
+func suiteOn(t *testing.T, fresh func(testing.TB) string, mode Mode) {
+	type place struct{ dsn, dir string }
+	places := map[storage.Engine]place{}
+	openAt := func(t *testing.T, p place) storage.Engine {
+		e := settled{open(t, p.dsn, testOptions(t, mode, p.dir))}
+		places[e] = p
+		return e
+	}
+	storagetest.Run(t, func(t *testing.T) storage.Engine {
+		return openAt(t, place{fresh(t), t.TempDir()})
+	}, func(t *testing.T, e storage.Engine) storage.Engine {
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return openAt(t, places[e])
+	})
 }
 
 // TestDB_suitePending runs the suite on values that are not in the database yet.

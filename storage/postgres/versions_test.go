@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"tidemark/storage/storagetest"
+)
+
+// versionsFolder is where install-versions.sh puts the servers that are not Debian's.
+const versionsFolder = "testdata/versions/node_modules"
+
+// programsOf gives the programs of a version in a folder that the servers' account reaches, which it may not where the source is.
+func programsOf(t *testing.T, version int) string {
+	t.Helper()
+	from := filepath.Join(versionsFolder, fmt.Sprintf("pg%d", version), "native")
+	if _, err := os.Stat(filepath.Join(from, "bin", "postgres")); err != nil {
+		t.Fatalf("%v; run storage/postgres/install-versions.sh", err)
+	}
+	if os.Getuid() != 0 {
+		bin, err := filepath.Abs(filepath.Join(from, "bin"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bin
+	}
+	dir, err := os.MkdirTemp("/tmp", "tmpgbin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if out, err := exec.Command("cp", "-a", from, dir).CombinedOutput(); err != nil {
+		t.Fatalf("copy %s: %v\n%s", from, err, out)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "native", "bin")
+}
+
+// TestVersions runs the suite, the life of partitions, the measuring of the room and the advice on each version beside Debian's 15.
+func TestVersions(t *testing.T) {
+	for _, version := range []int{14, 16, 17, 18} {
+		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			t.Parallel()
+			c, err := startClusterOf(programsOf(t, version), "-cfsync=off", "-cautovacuum=off", "-cshared_buffers=16MB")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(c.remove)
+			if text, err := c.exec(c.dsn("postgres"), "SELECT current_setting('server_version_num')::int / 10000"); err != nil || text != fmt.Sprintf("%d\n", version) {
+				t.Fatalf("version %q, %v", text, err)
+			}
+			t.Run("suite", func(t *testing.T) { suiteOn(t, c.schema, Partitions) })
+			t.Run("partitions", func(t *testing.T) { partitionsOn(t, c) })
+			t.Run("room", func(t *testing.T) { roomOn(t, c) })
+			t.Run("advise", func(t *testing.T) {
+				if list, err := Advise(t.Context(), c.dsn("postgres")); err != nil || len(list) == 0 {
+					t.Errorf("advice %v, %v", list, err)
+				}
+			})
+		})
+	}
+}
+
+// schema makes an empty schema, which costs far less than a database.
+func (c *cluster) schema(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("s%d", databases.Add(1))
+	if _, err := c.exec(c.dsn("postgres"), "CREATE SCHEMA "+name); err != nil {
+		t.Fatal(err)
+	}
+	return c.dsn("postgres") + " search_path=" + name
+}
+
+// roomOn measures the room of a database twice, a day apart.
+func roomOn(t *testing.T, c *cluster) {
+	now := storagetest.Base
+	db := clocked(t, c.database(t), Partitions, &now, nil)
+	fillDays(t, db, &now, 1)
+	now += day
+	db.mustKeep(t)
+	if r := db.Room(); r.WALBytes == nil || r.GrowthPerDay == nil || r.Source != RoomDisk || time.Duration(r.MeasuredAt)*time.Second != time.Duration(now)/time.Second*time.Second {
+		t.Errorf("the room is %+v", r)
+	}
+}
