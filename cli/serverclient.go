@@ -110,8 +110,8 @@ func (p *progressLine) say(done, total int64, what string) {
 	}
 	p.said = now
 	left := ""
-	if done > 0 && done < total {
-		took := now.Sub(p.began)
+	// Of the first hundredth nothing can be told: opening files counts for more than what is done.
+	if took := now.Sub(p.began); done >= total/100 && done > 0 && done < total {
 		left = fmt.Sprintf(", %s left", (time.Duration(float64(took)*float64(total-done)/float64(done)) + time.Second/2).Truncate(time.Second))
 	}
 	fmt.Fprintf(p.w, "%3d %% %s%s\n", 100*done/total, what, left)

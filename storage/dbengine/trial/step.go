@@ -65,7 +65,9 @@ func (r *run) step(ctx context.Context, m *measured, round int, rewrite bool) (e
 		return err
 	}
 	m.rounds = append(m.rounds, f)
-	r.done += f.beforeBytes
+	if rewrite {
+		r.done += f.beforeBytes
+	}
 	r.o.Progress(r.done, r.total, what)
 	return ctx.Err()
 }
