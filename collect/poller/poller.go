@@ -232,7 +232,7 @@ func (p *Poller) apply(h *host, t *Task, now int64) error {
 	}
 	fresh := c == nil
 	if fresh {
-		c = &check{host: h, kind: k, phase: phaseOf(t.Item.ID)}
+		c = &check{host: h, kind: k, phase: k.phaseOf(h.id, t)}
 		p.items[t.Item.ID] = c
 		h.checks = append(h.checks, c)
 	}

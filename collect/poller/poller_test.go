@@ -376,6 +376,33 @@ func TestPoller_batches(t *testing.T) {
 	})
 }
 
+// What one call can ask for is due at one moment, whatever the items' numbers are: a device gets one request, not one for each.
+func TestPoller_batchesAreDueTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := start(Options{}, Kind{MaxBatch: 128, MaxPerHost: 1})
+		var tasks []Task
+		for i := range 100 {
+			tasks = append(tasks, task(model.ItemID(7*i+1), "k", "1m", "x"))
+		}
+		if err := h.Apply(1, tasks); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if err := h.stop(); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		made := h.checker.made()
+		if len(made) < 9 || len(made) > 12 {
+			t.Errorf("%d calls in ten minutes", len(made))
+		}
+		for _, c := range made {
+			if len(c.items) != 100 {
+				t.Errorf("a call for %d of 100 items", len(c.items))
+			}
+		}
+	})
+}
+
 func TestPoller_applyAndCheckNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := metrics.NewSet()

@@ -44,10 +44,15 @@ type check struct {
 	inWheel    bool
 }
 
-// phaseOf gives each item a moment of its own in a day, so that items of one delay are spread over it.
-func phaseOf(id model.ItemID) time.Duration {
+// phaseOf gives each item a moment of its own in a day, so that items of one delay are spread over it. Those of a host that one call can ask
+// for share its moment: apart from one another, each would be a request of its own.
+func (k *kind) phaseOf(host model.HostID, t *Task) time.Duration {
+	id := uint64(t.Item.ID)
+	if k.MaxBatch > 1 && t.Address != "" {
+		id = uint64(host)
+	}
 	// Multiplying by the golden ratio spreads following ids evenly (Knuth, The Art of Computer Programming, 6.4).
-	return time.Duration(uint64(id) * 0x9e3779b97f4a7c15 % uint64(schedule.MaxDelay))
+	return time.Duration(id * 0x9e3779b97f4a7c15 % uint64(schedule.MaxDelay))
 }
 
 // firstWithin is how soon a new item is asked for.

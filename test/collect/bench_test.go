@@ -64,13 +64,29 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
+// startAgent starts a zabbix_agentd and returns its address.
+func startAgent(b *testing.B) string {
+	b.Helper()
+	dir, address := b.TempDir(), freeport.Address(b)
+	ip, port, _ := net.SplitHostPort(address)
+	config := fmt.Sprintf("PidFile=%s/pid\nLogType=console\nServer=127.0.0.1\nListenIP=%s\nListenPort=%s\nHostname=bench\nAllowRoot=1\nStartAgents=8\n", dir, ip, port)
+	launch.Run(b, filepath.Join(dir, "log"), "/usr/sbin/zabbix_agentd", "-f", "-c", write(b, dir, "conf", config))
+	return address
+}
+
+// startWeb starts an nginx that answers 1 and returns its address.
+func startWeb(b *testing.B) string {
+	b.Helper()
+	dir, address := b.TempDir(), freeport.Address(b)
+	config := fmt.Sprintf("daemon off; master_process off; pid %[1]s/pid; error_log stderr;\nevents { worker_connections 512; }\nhttp { access_log off; client_body_temp_path %[1]s; proxy_temp_path %[1]s; fastcgi_temp_path %[1]s; uwsgi_temp_path %[1]s; scgi_temp_path %[1]s; keepalive_requests 1000000000;\nserver { listen %[2]s; return 200 1; } }\n", dir, address)
+	launch.Run(b, filepath.Join(dir, "log"), "/usr/sbin/nginx", "-c", write(b, dir, "conf", config), "-p", dir)
+	return address
+}
+
 // BenchmarkCollect asks real peers: an agent, an SNMP device for 100 variables at once, a web server.
 func BenchmarkCollect(b *testing.B) {
 	b.Run("agent", func(b *testing.B) {
-		dir, address := b.TempDir(), freeport.Address(b)
-		ip, port, _ := net.SplitHostPort(address)
-		config := fmt.Sprintf("PidFile=%s/pid\nLogType=console\nServer=127.0.0.1\nListenIP=%s\nListenPort=%s\nHostname=bench\nAllowRoot=1\nStartAgents=8\n", dir, ip, port)
-		launch.Run(b, filepath.Join(dir, "log"), "/usr/sbin/zabbix_agentd", "-f", "-c", write(b, dir, "conf", config))
+		address := startAgent(b)
 		measure(b, zbxagent.New(zbxagent.Options{}), []*poller.Task{{Item: &model.Item{Key: "agent.ping"}, Address: address}})
 	})
 	b.Run("snmp", func(b *testing.B) {
@@ -85,9 +101,7 @@ func BenchmarkCollect(b *testing.B) {
 		measure(b, c, tasks)
 	})
 	b.Run("http", func(b *testing.B) {
-		dir, address := b.TempDir(), freeport.Address(b)
-		config := fmt.Sprintf("daemon off; master_process off; pid %[1]s/pid; error_log stderr;\nevents { worker_connections 512; }\nhttp { access_log off; client_body_temp_path %[1]s; proxy_temp_path %[1]s; fastcgi_temp_path %[1]s; uwsgi_temp_path %[1]s; scgi_temp_path %[1]s; keepalive_requests 1000000000;\nserver { listen %[2]s; return 200 1; } }\n", dir, address)
-		launch.Run(b, filepath.Join(dir, "log"), "/usr/sbin/nginx", "-c", write(b, dir, "conf", config), "-p", dir)
+		address := startWeb(b)
 		c := httpagent.New(httpagent.Options{})
 		defer c.Close()
 		request := &model.HTTPRequest{URL: "http://" + address, Method: "GET", StatusCodes: "200", Retrieve: "BODY"}

@@ -45,6 +45,13 @@ func prepare(m *testing.M, binary *string) (int, error) {
 // test fails.
 func Run(t testing.TB, logFile, name string, args ...string) (kill func()) {
 	t.Helper()
+	_, kill = Group(t, logFile, name, args...)
+	return kill
+}
+
+// Group is Run that also tells the number of the process, which is that of the group of its children as well.
+func Group(t testing.TB, logFile, name string, args ...string) (pid int, kill func()) {
+	t.Helper()
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -73,5 +80,5 @@ func Run(t testing.TB, logFile, name string, args ...string) (kill func()) {
 			t.Logf("%s:\n%s", logFile, text[max(0, len(text)-4000):])
 		}
 	})
-	return kill
+	return c.Process.Pid, kill
 }
