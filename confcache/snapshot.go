@@ -2,6 +2,7 @@ package confcache
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -260,19 +261,35 @@ func (s *Snapshot) Faults(host model.HostID) []Fault {
 // pageBits says how many objects share a page of a table: a change copies one page of 4 KiB per object.
 const pageBits = 9
 
+// directPages is how many pages are found by their place in a list, for ids below 2²⁵; those behind are in a map. The list takes
+// 8 bytes for each page up to the last one, at most 512 KiB.
+const directPages = 1 << 16
+
 type tablePage[T any] [1 << pageBits]*T
 
 // table finds objects by id. Two tables share the pages in which they do not differ. Ids come from a counter, so pages
 // are full but for deleted objects.
 type table[T any] struct {
-	pages map[uint64]*tablePage[T]
-	count int
+	direct []*tablePage[T]
+	far    map[uint64]*tablePage[T]
+	count  int
 }
 
-func newTable[T any]() *table[T] { return &table[T]{pages: map[uint64]*tablePage[T]{}} }
+func newTable[T any]() *table[T] { return &table[T]{far: map[uint64]*tablePage[T]{}} }
+
+// page returns page n, nil when there is none.
+func (t *table[T]) page(n uint64) *tablePage[T] {
+	if n < uint64(len(t.direct)) {
+		return t.direct[n]
+	}
+	if n < directPages {
+		return nil
+	}
+	return t.far[n]
+}
 
 func (t *table[T]) get(id uint64) *T {
-	if p := t.pages[id>>pageBits]; p != nil {
+	if p := t.page(id >> pageBits); p != nil {
 		return p[id&(1<<pageBits-1)]
 	}
 	return nil
@@ -286,27 +303,37 @@ type tableBuilder[T any] struct {
 }
 
 func (t *table[T]) builder() *tableBuilder[T] {
-	c := &table[T]{pages: make(map[uint64]*tablePage[T], len(t.pages)), count: t.count}
-	for n, p := range t.pages {
-		c.pages[n] = p
-	}
+	c := &table[T]{direct: slices.Clone(t.direct), far: maps.Clone(t.far), count: t.count}
 	return &tableBuilder[T]{c, make(map[uint64]bool)}
+}
+
+// put makes p page n, which no other table shares.
+func (b *tableBuilder[T]) put(n uint64, p *tablePage[T]) {
+	b.own[n] = true
+	if n >= directPages {
+		b.far[n] = p
+		return
+	}
+	for uint64(len(b.direct)) <= n {
+		b.direct = append(b.direct, nil)
+	}
+	b.direct[n] = p
 }
 
 // set stores an object, or removes it when v is nil.
 func (b *tableBuilder[T]) set(id uint64, v *T) {
 	n := id >> pageBits
-	p := b.pages[n]
+	p := b.page(n)
 	switch {
 	case p == nil && v == nil:
 		return
 	case p == nil:
 		p = new(tablePage[T])
-		b.pages[n], b.own[n] = p, true
+		b.put(n, p)
 	case !b.own[n]:
 		c := *p
 		p = &c
-		b.pages[n], b.own[n] = p, true
+		b.put(n, p)
 	}
 	slot := &p[id&(1<<pageBits-1)]
 	if *slot != nil {

@@ -181,6 +181,11 @@ func (c *Cache) Take(ctx context.Context) (*model.Batch, int, error) {
 func merge(taken []*model.Batch) (*model.Batch, int) {
 	first := taken[0]
 	size := weight(first)
+	values, arena := 0, 0
+	for _, b := range taken[1:] {
+		values, arena = values+b.Len(), arena+len(b.Arena)
+	}
+	first.Grow(values, arena)
 	for _, b := range taken[1:] {
 		size += weight(b)
 		first.Add(b)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 	"sync"
 )
 
@@ -145,6 +146,13 @@ func (b *Batch) Float(i int) float64 {
 func (b *Batch) CopyRow(to, from int) {
 	b.Items[to], b.At[to], b.Types[to] = b.Items[from], b.At[from], b.Types[from]
 	b.Bits[to], b.Flags[to] = b.Bits[from], b.Flags[from]
+}
+
+// Grow makes room for more values and more bytes in the arena, so that adding several batches copies what is there at most once.
+func (b *Batch) Grow(values, arenaBytes int) {
+	b.Items, b.At, b.Types = slices.Grow(b.Items, values), slices.Grow(b.At, values), slices.Grow(b.Types, values)
+	b.Bits, b.Flags = slices.Grow(b.Bits, values), slices.Grow(b.Flags, values)
+	b.Arena = slices.Grow(b.Arena, arenaBytes)
 }
 
 // Add appends all of o's values, marks and completions to b; o keeps its columns but no longer its completions.

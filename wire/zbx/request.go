@@ -126,12 +126,14 @@ func (r *Request) member(s *scanner, k []byte) error {
 
 // array takes the extent of an array; another value is passed over.
 func array(s *scanner, dst *[]byte) error {
-	isArray := s.peek() == '['
+	if s.peek() != '[' {
+		return s.skip(1)
+	}
 	start := s.p
-	if err := s.skip(1); err != nil {
+	if err := s.skipRows(1); err != nil {
 		return err
 	}
-	if isArray && *dst == nil {
+	if *dst == nil {
 		*dst = s.b[start:s.p:s.p]
 	}
 	return nil

@@ -72,7 +72,8 @@ func (r *Rows) Next(row *Row) bool {
 		return false
 	}
 	more, err := r.s.next(&r.first, ']')
-	if err == nil && more {
+	if err == nil && more && !row.plain(&r.s) {
+		*row = Row{}
 		err = row.decode(&r.s)
 	}
 	r.err = err
