@@ -19,6 +19,9 @@ type ImportOptions struct {
 	// DeleteMissing removes the items, discovery rules and triggers that a host or template of the file has in the
 	// database but no more in the file.
 	DeleteMissing bool
+	// DeleteLinks and DeleteValueMaps end the links to templates, and delete the value maps, that a host or template has in the database but
+	// no more in the file.
+	DeleteLinks, DeleteValueMaps bool
 	// Exact makes hosts and templates as the file has them: besides DeleteMissing it ends memberships in groups, links to templates and
 	// value maps that the file does not name.
 	Exact bool

@@ -67,7 +67,7 @@ func (i *importer) valueMaps(ctx context.Context, w owner, list []valueMapDef) e
 		i.report.count(kindValueMap, what)
 		i.report.object(kindValueMap, i.owning, v.name, what)
 	}
-	if !i.options.Exact {
+	if !i.options.Exact && !i.options.DeleteValueMaps {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(ids)) {

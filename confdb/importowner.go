@@ -223,7 +223,7 @@ func (i *importer) relinked(o *ownerDef) {
 
 // unlinkOthers ends the links to templates that an exact file does not name.
 func (i *importer) unlinkOthers(ctx context.Context, o *ownerDef, id int64) error {
-	if !i.options.Exact {
+	if !i.options.Exact && !i.options.DeleteLinks {
 		return nil
 	}
 	table, column, template := "host_templates", "host_id", "template_id"

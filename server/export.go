@@ -12,6 +12,7 @@ import (
 	"tidemark/api"
 	"tidemark/confdb"
 	"tidemark/internal/vfs"
+	"tidemark/model"
 )
 
 // ExportOffline exports from the data folder of a server that does not run; a folder in use is ErrInUse.
@@ -42,7 +43,7 @@ const maxExportNames = 10_000
 // exportRoute serves templates and hosts in Zabbix's export format.
 func (s *Server) exportRoute() api.Route {
 	return api.Route{
-		Method: http.MethodGet, Pattern: "/api/export", Permission: api.Edit, Handler: http.HandlerFunc(s.serveExport), Timeout: exportTime,
+		Method: http.MethodGet, Pattern: "/api/export", Permission: api.Edit, PerHost: true, Handler: http.HandlerFunc(s.serveExport), Timeout: exportTime,
 		Doc: &api.Doc{
 			Summary: "Templates and hosts in Zabbix's export format, YAML; values of secret macros are left out.", AnswerType: "application/yaml",
 			Params: []api.Param{
@@ -69,7 +70,11 @@ func (s *Server) serveExport(w http.ResponseWriter, r *http.Request) {
 		api.WriteError(w, api.BadRequest(fmt.Sprintf("more than %d names; export everything with all=true", maxExportNames)))
 		return
 	}
-	text, err := s.db.Export(r.Context(), o)
+	err := s.mayExport(r, o)
+	var text []byte
+	if err == nil {
+		text, err = s.db.Export(r.Context(), o)
+	}
 	switch {
 	case errors.Is(err, confdb.ErrNotFound):
 		err = api.NotFound(err.Error())
@@ -83,4 +88,39 @@ func (s *Server) serveExport(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/yaml")
 	w.Header().Set("Content-Disposition", `attachment; filename="tidemark-export.yaml"`)
 	_, _ = w.Write(text)
+}
+
+// mayExport refuses what the caller does not see: who sees only some hosts exports those that they may edit, and templates of these.
+func (s *Server) mayExport(r *http.Request, o confdb.ExportOptions) error {
+	snapshot := s.cache.Snapshot()
+	seen := visibleHosts(r, snapshot)
+	if seen == nil {
+		return nil
+	}
+	if o.All {
+		return &api.Error{Status: http.StatusForbidden, Code: "denied", Message: "all=true exports all hosts, and you may see only some; name them with host=NAME"}
+	}
+	templates := make(map[string]bool)
+	list, err := s.db.Templates(r.Context())
+	if err != nil {
+		return err
+	}
+	for h := range snapshot.Hosts() {
+		for _, t := range list {
+			if seen[h.ID] >= model.Editor && slices.Contains(h.Templates, t.ID) {
+				templates[t.Template] = true
+			}
+		}
+	}
+	for i, name := range o.Hosts {
+		if h, ok := snapshot.Host(name); !ok || seen[h.ID] < model.Editor {
+			return api.NotFound(fmt.Sprintf("host %d of the request does not exist, or you may not edit it", i+1))
+		}
+	}
+	for i, name := range o.Templates {
+		if !templates[name] {
+			return api.NotFound(fmt.Sprintf("template %d of the request does not exist, or is of no host that you may edit", i+1))
+		}
+	}
+	return nil
 }

@@ -244,11 +244,12 @@ type storageAnswer struct {
 
 func (s *Server) storageRoute() api.Route {
 	return api.Route{
-		Method: http.MethodGet, Pattern: "/api/storage", Permission: api.View, Handler: api.JSON(s.showStorage),
+		Method: http.MethodGet, Pattern: "/api/storage", Permission: api.View, PerHost: true, Handler: api.JSON(s.showStorage),
 		Doc: &api.Doc{Summary: "The room that the store has: disk, quota, snapshots, re-compression, forecasts and advice.", Answer: storageAnswer{}},
 	}
 }
 
+// showStorage says nothing of single hosts, so that everybody may see it.
 func (s *Server) showStorage(*http.Request) (any, error) {
 	stats := s.engine.Stats()
 	a := storageAnswer{

@@ -18,7 +18,7 @@ import (
 const foreign = "foreign-7f3a"
 
 // foreignCall asks a per-host route for the foreign host. For a limited user the answer must not hold the word foreign and have the status
-// limited; shows says that for others it does hold it, which proves that the request would find it. HOST, ITEM and PROBLEM stand for ids.
+// limited; shows says that for others it does hold it, which proves that the request would find it. HOST, ITEM, RULE and PROBLEM stand for ids.
 type foreignCall struct {
 	path    string
 	body    string
@@ -29,6 +29,12 @@ type foreignCall struct {
 // foreignCalls has an entry for every per-host route.
 var foreignCalls = map[string]foreignCall{
 	"GET /api/hosts/{id}/graphs":          {path: "/api/hosts/HOST/graphs", limited: 404},
+	"GET /api/discovery":                  {path: "/api/discovery?host=HOST", limited: 200, shows: true},
+	"GET /api/discovery/{id}":             {path: "/api/discovery/RULE", limited: 404, shows: true},
+	"GET /api/export":                     {path: "/api/export?host=foreign-7f3a", limited: 404, shows: true},
+	"GET /api/hosts/{id}/interfaces":      {path: "/api/hosts/HOST/interfaces", limited: 404},
+	"GET /api/queue":                      {path: "/api/queue", limited: 200},
+	"GET /api/storage":                    {path: "/api/storage", limited: 200},
 	"GET /api/states":                     {path: "/api/states?items=ITEM", limited: 200},
 	"GET /api/dashboards":                 {path: "/api/dashboards", limited: 200, shows: true},
 	"GET /api/dashboard-file":             {path: "/api/dashboard-file", limited: 200, shows: true},
@@ -81,7 +87,8 @@ const twoHosts = `{"zabbix_export":{"version":"6.0","groups":[{"uuid":"012345678
 {"host":"own-host","name":"Own","groups":[{"name":"Own"}],"items":[{"name":"Temperature","type":"TRAP","key":"temperature","delay":"0","value_type":"FLOAT","triggers":[
 {"expression":"last(/own-host/temperature)>10","name":"Too warm on own","priority":"HIGH"}]}]},
 {"host":"foreign-7f3a","name":"The foreign-7f3a","groups":[{"name":"Foreign"}],"items":[{"name":"Temperature of foreign-7f3a","type":"TRAP","key":"temperature","delay":"0","value_type":"FLOAT","triggers":[
-{"expression":"last(/foreign-7f3a/temperature)>10","name":"Too warm on foreign-7f3a","priority":"HIGH"}]}]}]}}`
+{"expression":"last(/foreign-7f3a/temperature)>10","name":"Too warm on foreign-7f3a","priority":"HIGH"}]}],
+"discovery_rules":[{"name":"Rule of foreign-7f3a","type":"TRAP","key":"rule","delay":"0"}]}]}}`
 
 // caller is somebody who sends requests.
 type caller struct {
@@ -130,9 +137,11 @@ func newPermissions(t *testing.T) *permissions {
 	p.get("/api/hosts?search="+foreign, &hosts)
 	var items struct{ Items []struct{ ID string } }
 	p.get("/api/items?host="+hosts.Hosts[0].ID, &items)
+	var rules struct{ Rules []struct{ ID string } }
+	p.get("/api/discovery?host="+hosts.Hosts[0].ID, &rules)
 	now := time.Now().Unix()
 	// The words are long enough not to be in a session by chance: TO was in one of a hundred.
-	p.ids = strings.NewReplacer("HOST", hosts.Hosts[0].ID, "ITEM", items.Items[0].ID, "PROBLEM", problem, "FROM", fmt.Sprint(now-60), "UNTIL", fmt.Sprint(now+60))
+	p.ids = strings.NewReplacer("HOST", hosts.Hosts[0].ID, "ITEM", items.Items[0].ID, "PROBLEM", problem, "RULE", rules.Rules[0].ID, "FROM", fmt.Sprint(now-60), "UNTIL", fmt.Sprint(now+60))
 
 	p.must("POST", "/api/dashboards", `{"dashboard":{"name":"Of foreign-7f3a","widgets":[]}}`, "")
 	p.must("PUT", "/api/user_groups/Owners", `{"grants":[{"host_group":"Own","role":"editor"}]}`, "")

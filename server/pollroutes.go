@@ -9,10 +9,12 @@ import (
 	"strconv"
 	"time"
 
+	"tidemark/access"
 	"tidemark/api"
 	"tidemark/collect/poller"
 	"tidemark/collect/trapper"
 	"tidemark/collectors"
+	"tidemark/confcache"
 	"tidemark/model"
 )
 
@@ -90,11 +92,11 @@ func (p *polling) routes() []api.Route {
 	id := api.Param{Name: "id", Type: "string", About: "Id of the host.", Required: true}
 	return append(p.webRoutes(), []api.Route{
 		{
-			Method: http.MethodGet, Pattern: "/api/hosts/{id}/interfaces", Permission: api.View, Handler: api.JSON(p.showInterfaces),
+			Method: http.MethodGet, Pattern: "/api/hosts/{id}/interfaces", Permission: api.View, PerHost: true, Handler: api.JSON(p.showInterfaces),
 			Doc: &api.Doc{Summary: "Interfaces of a host and whether they answer.", Answer: interfaceList{}, Params: []api.Param{id}},
 		},
 		{
-			Method: http.MethodGet, Pattern: "/api/queue", Permission: api.View, Handler: api.JSON(p.showQueue),
+			Method: http.MethodGet, Pattern: "/api/queue", Permission: api.View, PerHost: true, Handler: api.JSON(p.showQueue),
 			Doc: &api.Doc{Summary: "Items that should have been asked for and were not yet, and how busy each kind of checks is.", Answer: queueAnswer{}},
 		},
 		{
@@ -113,8 +115,9 @@ func (p *polling) showInterfaces(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, ok := p.o.names.cache.Snapshot().HostByID(id)
-	if !ok {
+	snapshot := p.o.names.cache.Snapshot()
+	h, ok := snapshot.HostByID(id)
+	if !ok || !visibleHosts(r, snapshot).Has(id) {
 		return nil, api.NotFound("no host has this id")
 	}
 	states := p.poller.Interfaces(id)
@@ -144,14 +147,27 @@ func (p *polling) proxied(h *model.Host, index int) (trapper.ProxyInterface, boo
 	return p.o.proxied(h, index)
 }
 
-func (p *polling) showQueue(*http.Request) (any, error) {
+// visibleHosts returns the hosts that who sends a request may see.
+func visibleHosts(r *http.Request, s *confcache.Snapshot) api.Visible {
+	return api.VisibleHosts(access.From(r.Context()), s.Hosts())
+}
+
+// showQueue shows late items of hosts that the caller may see, and how busy the server is with those of all.
+func (p *polling) showQueue(r *http.Request) (any, error) {
 	s := p.o.names.cache.Snapshot()
-	out := queueAnswer{Late: p.poller.Queue(0, 0), Types: []queueType{}, Items: []queueItem{}, Kinds: []queueKind{}}
-	for t, delays := range p.poller.QueueByType() {
+	seen := visibleHosts(r, s)
+	out := queueAnswer{Types: []queueType{}, Items: []queueItem{}, Kinds: []queueKind{}}
+	for t, delays := range p.poller.QueueByType(seen.Has) {
 		out.Types = append(out.Types, queueType{Type: typeName(t), Delays: delays})
+		for _, n := range delays {
+			out.Late += n
+		}
+	}
+	if seen == nil {
+		out.Late = p.poller.Queue(0, 0) // as Zabbix counts: from 6 s on
 	}
 	slices.SortFunc(out.Types, func(a, b queueType) int { return cmp.Compare(a.Type, b.Type) })
-	late := p.poller.QueueDetails(maxQueueItems)
+	late := p.poller.QueueDetails(maxQueueItems, seen.Has)
 	slices.SortFunc(late, func(a, b poller.Late) int { return cmp.Compare(a.Due, b.Due) })
 	for _, l := range late {
 		item := queueItem{ID: strconv.FormatUint(uint64(l.Item), 10), DueAt: l.Due / int64(time.Millisecond)}

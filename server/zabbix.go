@@ -78,21 +78,44 @@ func (o zabbixObjects) Export(ctx context.Context, templates, hosts []string) ([
 	return text, apiError(err)
 }
 
-// Import implements zabbix.Objects.
-func (o zabbixObjects) Import(ctx context.Context, content []byte, json bool) error {
-	answer, err := importer{db: o.db, refresh: o.refresh}.Import(ctx, content, json)
+// importOptions are those of an import with its rules.
+func (o zabbixObjects) importOptions(deletes zabbix.Deletes) confdb.ImportOptions {
+	return confdb.ImportOptions{
+		Collected: collectedTypes(), DeleteMissing: deletes.Contents, DeleteLinks: deletes.Links, DeleteValueMaps: deletes.ValueMaps,
+	}
+}
+
+// load takes an export over.
+func (o zabbixObjects) load(ctx context.Context, name string, content []byte, options confdb.ImportOptions) (*confdb.Report, error) {
+	report, err := o.db.Import(ctx, name, content, options)
 	var unreadable *confdb.UnreadableError
 	switch {
 	case errors.As(err, &unreadable):
-		return err
+		return nil, err
 	case err != nil && ctx.Err() == nil:
-		return &api.Error{Status: http.StatusUnprocessableEntity, Code: "import", Message: err.Error()}
+		return nil, &api.Error{Status: http.StatusUnprocessableEntity, Code: "import", Message: err.Error()}
 	case err != nil:
-		return err
+		return nil, err
 	}
-	report, ok := answer.(*confdb.Report)
-	if !ok {
-		return nil
+	if report.Changed() && !options.Plan {
+		return report, o.refresh(ctx)
+	}
+	return report, nil
+}
+
+// importName is what the report calls a file.
+func importName(json bool) string {
+	if json {
+		return "import.json"
+	}
+	return "import.yaml"
+}
+
+// Import implements zabbix.Objects.
+func (o zabbixObjects) Import(ctx context.Context, content []byte, json bool, deletes zabbix.Deletes) error {
+	report, err := o.load(ctx, importName(json), content, o.importOptions(deletes))
+	if err != nil {
+		return err
 	}
 	for _, c := range report.Counts {
 		if c.Refused > 0 {
@@ -100,6 +123,48 @@ func (o zabbixObjects) Import(ctx context.Context, content []byte, json bool) er
 		}
 	}
 	return nil
+}
+
+// Compare implements zabbix.Objects.
+func (o zabbixObjects) Compare(ctx context.Context, content []byte, json bool, deletes zabbix.Deletes) ([]zabbix.Difference, error) {
+	options := o.importOptions(deletes)
+	options.Plan = true
+	report, err := o.load(ctx, importName(json), content, options)
+	if err != nil {
+		return nil, err
+	}
+	var list []zabbix.Difference
+	for _, d := range report.Objects {
+		list = append(list, zabbix.Difference{What: d.What, Kind: d.Kind, Owner: d.Owner, Name: d.Name})
+	}
+	return list, nil
+}
+
+// Document implements zabbix.Objects.
+func (o zabbixObjects) Document(ctx context.Context, kind, name string) ([]byte, error) {
+	read := o.db.HostDocument
+	if kind == "template" {
+		read = o.db.TemplateDocument
+	}
+	d, err := read(ctx, name)
+	return d.JSON, apiError(err)
+}
+
+// PutDocument implements zabbix.Objects.
+func (o zabbixObjects) PutDocument(ctx context.Context, kind, name string, text []byte, create bool) error {
+	options := (&configurator{server: o.Server}).options()
+	options.Exact, options.Strict = true, true
+	options.Create, options.Only = create, confdb.OwnerName{Kind: kind, Name: name}
+	if create {
+		options.Only.Name = ""
+	}
+	_, err := o.load(ctx, kind+" "+name, text, options)
+	return err
+}
+
+// DeleteTemplate implements zabbix.Objects.
+func (o zabbixObjects) DeleteTemplate(ctx context.Context, name string) error {
+	return o.changed(ctx, o.db.DeleteTemplate(ctx, name))
 }
 
 // refusal names the first thing that an import left out.

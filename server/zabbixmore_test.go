@@ -2,6 +2,9 @@ package server
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +175,196 @@ func TestZabbix_lists(t *testing.T) {
 		p.mustRPC(method, `{"output":"extend"}`, editor, new([]any))
 		if _, failure := p.rpc(method, `{"output":"extend"}`, limited); !strings.Contains(failure, "No permissions to referred object") {
 			t.Errorf("%s as limited: %s", method, failure)
+		}
+	}
+}
+
+// TestZabbix_editing sends what zabbix_host, zabbix_hostmacro, zabbix_group and zabbix_template do when they change what there is.
+func TestZabbix_editing(t *testing.T) {
+	p := newZabbix(t)
+	editor, limited := p.signIn("editor"), p.signIn("limited-editor")
+	must := func(method, params string, into any) { t.Helper(); p.mustRPC(method, params, editor, into) }
+	refused := func(method, params, session, want string) {
+		t.Helper()
+		if _, failure := p.rpc(method, params, session); !strings.Contains(failure, want) {
+			t.Errorf("%s %s: %q, want %q", method, params, failure, want)
+		}
+	}
+	const foreignObject = "No permissions to referred object"
+	var made struct {
+		GroupIDs, HostIDs, TemplateIDs, InterfaceIDs, HostMacroIDs []string
+	}
+	must("hostgroup.create", `{"name":"Web"}`, &made)
+	group := made.GroupIDs[0]
+	refused("hostgroup.create", `{"name":"Web"}`, editor, "already exists")
+	refused("hostgroup.create", `{"name":"Web 2"}`, limited, foreignObject)
+
+	must("host.update", fmt.Sprintf(`{"hostid":"HOST","name":"Shown as foreign-7f3a","groups":[{"groupid":"GROUP"},{"groupid":%q}],"tags":[{"tag":"env","value":"test"}],
+		"macros":[{"macro":"{$PORT}","value":"8080"},{"macro":"{$PASSWORD}","value":"hunter2","type":1}],
+		"interfaces":[{"type":1,"main":1,"useip":1,"ip":"127.0.0.1","dns":"","port":"10050"},{"type":2,"main":1,"useip":1,"ip":"127.0.0.1","dns":"","port":"161","details":{"version":2,"community":"{$COMMUNITY}"}}]}`, group), new(any))
+	var hosts []struct {
+		Name       string
+		HostGroups []struct{ Name string }
+		Tags       []struct{ Tag, Value string }
+		Macros     []struct{ HostMacroID, Macro, Value, Type string }
+		Interfaces []struct{ InterfaceID, Type, Port string }
+		Items      string
+	}
+	get := `{"hostids":"HOST","output":["name"],"selectHostGroups":["name"],"selectTags":"extend","selectMacros":"extend","selectInterfaces":"extend","selectItems":"count"}`
+	must("host.get", get, &hosts)
+	h := hosts[0]
+	if got := fmt.Sprintln(h.Name, h.HostGroups, h.Tags, len(h.Macros), len(h.Interfaces), h.Items); got != "Shown as foreign-7f3a [{Foreign} {Web}] [{env test}] 2 2 1\n" {
+		t.Errorf("the changed host: %s", got)
+	}
+	for _, m := range h.Macros {
+		if m.Macro == "{$PASSWORD}" && (m.Value != "" || m.Type != "1") {
+			t.Errorf("a secret is shown: %+v", m)
+		}
+	}
+	refused("host.update", `{"hostid":"HOST","host":"other"}`, editor, "technical name stays")
+	refused("host.update", `{"hostid":"HOST","tags":[]}`, limited, foreignObject)
+	refused("host.update", `{"hostid":"HOST","colour":1}`, editor, `unexpected parameter "colour"`)
+	var own []struct{ HostID string }
+	p.mustRPC("host.get", `{"filter":{"host":"own-host"}}`, limited, &own)
+	refused("host.update", fmt.Sprintf(`{"hostid":%q,"groups":[{"groupid":%q}]}`, own[0].HostID, group), limited, foreignObject)
+	p.mustRPC("host.update", fmt.Sprintf(`{"hostid":%q,"tags":[{"tag":"mine"}]}`, own[0].HostID), limited, new(any))
+
+	must("usermacro.create", `{"hostid":"HOST","macro":"{$PATH}","value":"/"}`, &made)
+	macro := made.HostMacroIDs[0]
+	refused("usermacro.create", `{"hostid":"HOST","macro":"{$PATH}","value":"/"}`, editor, "already exists")
+	refused("usermacro.update", fmt.Sprintf(`{"hostmacroid":%q,"value":"/x"}`, macro), limited, foreignObject)
+	must("usermacro.update", fmt.Sprintf(`{"hostmacroid":%q,"value":"/x"}`, macro), new(any))
+	var macros []struct{ Macro, Value string }
+	must("usermacro.get", fmt.Sprintf(`{"hostmacroids":[%q]}`, macro), &macros)
+	if fmt.Sprint(macros) != "[{{$PATH} /x}]" {
+		t.Errorf("the macro: %v", macros)
+	}
+	must("usermacro.delete", fmt.Sprintf(`[%q]`, macro), new(any))
+
+	must("hostinterface.create", `{"hostid":"HOST","type":1,"main":0,"useip":0,"ip":"","dns":"localhost","port":"10051"}`, &made)
+	face := made.InterfaceIDs[0]
+	refused("hostinterface.update", fmt.Sprintf(`{"interfaceid":%q,"port":"1"}`, face), limited, foreignObject)
+	must("hostinterface.update", fmt.Sprintf(`{"interfaceid":%q,"port":"10052"}`, face), new(any))
+	var faces []struct{ Port, DNS, UseIP string }
+	must("hostinterface.get", fmt.Sprintf(`{"interfaceids":[%q]}`, face), &faces)
+	if fmt.Sprint(faces) != "[{10052 localhost 0}]" {
+		t.Errorf("the interface: %v", faces)
+	}
+	must("hostinterface.delete", fmt.Sprintf(`[%q]`, face), new(any))
+
+	must("hostgroup.massremove", fmt.Sprintf(`{"groupids":[%q],"hostids":["HOST"]}`, group), new(any))
+	must("host.massadd", fmt.Sprintf(`{"hosts":[{"hostid":"HOST"}],"groups":[{"groupid":%q}],"macros":[{"macro":"{$MORE}","value":"1"}]}`, group), new(any))
+	must("host.massremove", `{"hostids":["HOST"],"macros":["{$MORE}"]}`, new(any))
+	must("host.massupdate", `{"hosts":[{"hostid":"HOST"}],"status":1,"tags":[{"tag":"all"}]}`, new(any))
+	refused("hostgroup.massremove", fmt.Sprintf(`{"groupids":[%q],"hostids":["HOST"]}`, group), limited, foreignObject)
+	must("host.get", get, &hosts)
+	if got := fmt.Sprint(hosts[0].HostGroups, hosts[0].Tags, len(hosts[0].Macros), len(hosts[0].Interfaces)); got != "[{Foreign} {Web}] [{all }] 2 2" {
+		t.Errorf("after mass changes: %s", got)
+	}
+	audit := p.must("GET", "/api/audit?search=api_jsonrpc", "", p.login("administrator"))
+	if strings.Contains(audit, "hunter2") {
+		t.Errorf("the audit log has a secret: %s", audit)
+	}
+}
+
+// TestZabbix_templates makes, compares, imports and deletes a template.
+func TestZabbix_templates(t *testing.T) {
+	p := newZabbix(t)
+	editor, limited := p.signIn("editor"), p.signIn("limited-editor")
+	var made struct{ GroupIDs, TemplateIDs []string }
+	p.mustRPC("templategroup.create", `{"name":"Templates/Own"}`, editor, &made)
+	create := fmt.Sprintf(`{"host":"Own template","groups":[{"groupid":%q}],"description":"of tests","macros":[{"macro":"{$A}","value":"1"}],"tags":[{"tag":"a","value":"b"}]}`, made.GroupIDs[0])
+	if _, failure := p.rpc("template.create", create, limited); !strings.Contains(failure, "No permissions to referred object") {
+		t.Errorf("as limited: %s", failure)
+	}
+	p.mustRPC("template.create", create, editor, &made)
+	if _, failure := p.rpc("template.create", create, editor); !strings.Contains(failure, "already exists") {
+		t.Errorf("the same again: %s", failure)
+	}
+	id := made.TemplateIDs[0]
+	p.mustRPC("template.update", fmt.Sprintf(`{"templateid":%q,"name":"Own, shown"}`, id), editor, new(any))
+	var text string
+	p.mustRPC("configuration.export", fmt.Sprintf(`{"format":"yaml","options":{"templates":[%q]}}`, id), editor, &text)
+	const rules = `{"templates":{"createMissing":true,"updateExisting":true},"items":{"createMissing":true,"updateExisting":true,"deleteMissing":true},"triggers":{"createMissing":true,"updateExisting":true,"deleteMissing":true},"discoveryRules":{"createMissing":true,"updateExisting":true,"deleteMissing":true},"graphs":{"createMissing":true,"updateExisting":true,"deleteMissing":true},"valueMaps":{"createMissing":true,"updateExisting":true,"deleteMissing":true},"templateLinkage":{"createMissing":true,"deleteMissing":true}}`
+	params := func(text string) string { return fmt.Sprintf(`{"format":"yaml","source":%q,"rules":%s}`, text, rules) }
+	result, failure := p.rpc("configuration.importcompare", params(text), editor)
+	if failure != "" || string(result) != "[]" {
+		t.Errorf("the same file compared: %s %s", result, failure)
+	}
+	longer := text + "      items:\n        - name: Added\n          key: added\n          type: TRAP\n"
+	result, failure = p.rpc("configuration.importcompare", params(longer), editor)
+	if failure != "" || !strings.Contains(string(result), `"items":{"added":[{"after":{"name":"added","owner":"Own template"}}]}`) {
+		t.Errorf("a file with one item more compared: %s %s\n%s", result, failure, longer)
+	}
+	for _, step := range []struct{ text, want string }{{longer, "1"}, {text, "0"}} {
+		p.mustRPC("configuration.import", params(step.text), editor, new(bool))
+		p.mustRPC("configuration.export", fmt.Sprintf(`{"format":"yaml","options":{"templates":[%q]}}`, id), editor, &text)
+		if got := fmt.Sprint(strings.Count(text, "key: added")); got != step.want {
+			t.Errorf("items after the import: %s, want %s: %s", got, step.want, text)
+		}
+	}
+	if _, failure := p.rpc("configuration.import", `{"format":"yaml","source":"x","rules":{"items":{"deleteMissing":true}}}`, editor); !strings.Contains(failure, "deleteMissing is for items, triggers") {
+		t.Errorf("only one kind deleted: %s", failure)
+	}
+	p.mustRPC("template.delete", fmt.Sprintf(`[%q]`, id), editor, new(any))
+	for _, method := range []string{"itemprototype.get", "triggerprototype.get"} {
+		p.mustRPC(method, `{"output":"extend","hostids":["HOST"],"selectDiscoveryRule":"extend"}`, editor, new([]any))
+	}
+}
+
+// TestZabbix_utils is a session as zabbix_utils 2 holds it: texts for ids, the token in the header but for the calls that need none, the kind
+// application/json-rpc.
+func TestZabbix_utils(t *testing.T) {
+	p := newZabbix(t)
+	send := func(method, params, token string) string {
+		t.Helper()
+		body := fmt.Sprintf(`{"jsonrpc": "2.0", "method": %q, "params": %s, "id": "6a5b8c1e-0d0f-4c7b-9a43-1f7f1d2f9a10"}`, method, p.ids.Replace(params))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.http+"/api_jsonrpc.php", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "application/json")
+		r.Header.Set("Content-Type", "application/json-rpc")
+		r.Header.Set("User-Agent", "zabbix_utils/2.0.2")
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil || !strings.HasSuffix(string(text), `,"id":"6a5b8c1e-0d0f-4c7b-9a43-1f7f1d2f9a10"}`) {
+			t.Fatalf("%s: %s %v", method, text, err)
+		}
+		return string(text)
+	}
+	if got := send("apiinfo.version", `{}`, ""); !strings.Contains(got, `"result":"7.0.0"`) {
+		t.Errorf("version: %s", got)
+	}
+	session := regexp.MustCompile(`"result":"([^"]+)"`).FindStringSubmatch(send("user.login", fmt.Sprintf(`{"username":"editor","password":%q}`, testPassword), ""))
+	if session == nil {
+		t.Fatal("not signed in")
+	}
+	for _, call := range []struct{ method, params, want string }{
+		{"user.checkAuthentication", fmt.Sprintf(`{"sessionid":%q}`, session[1]), `"username":"editor"`},
+		{"host.get", `{"output":["hostid","host"],"hostids":"HOST"}`, foreign},
+		{"item.get", `{"hostids":["HOST"],"output":["itemid","key_"],"preservekeys":true}`, `"key_":"temperature"`},
+		{"history.get", `{"itemids":["ITEM"],"history":0,"limit":1,"sortfield":"clock","sortorder":"DESC"}`, `"value":"42.5"`},
+		{"host.get", `{"countOutput":true}`, `"result":"`},
+		{"host.get", `{"colour":1}`, `"data":"Invalid parameter \"/\": unexpected parameter \"colour\"."`},
+		{"nothing.get", `{}`, `"code":-32601`},
+		{"maintenance.get", `{"output":"extend"}`, `"result":[]`},
+		{"user.logout", `{}`, `"result":true`},
+		{"host.get", `{}`, "re-login"},
+	} {
+		token := session[1]
+		if call.method == "user.checkAuthentication" {
+			token = ""
+		}
+		if got := send(call.method, call.params, token); !strings.Contains(got, call.want) {
+			t.Errorf("%s %s: %.300s, want %s", call.method, call.params, got, call.want)
 		}
 	}
 }

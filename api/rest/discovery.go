@@ -98,17 +98,17 @@ func (a *API) discoveryRoutes() []api.Route {
 	if a.options.Discovery == nil {
 		return nil
 	}
-	view := func(pattern string, fn func(*http.Request) (any, error), doc api.Doc) api.Route {
-		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, Handler: api.JSON(fn), Doc: &doc}
+	view := func(pattern string, fn func(*API, *http.Request) (any, error), doc api.Doc) api.Route {
+		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, PerHost: true, Handler: a.handle(fn), Doc: &doc}
 	}
 	host := api.Param{Name: "host", Type: "string", About: "Id of the only host to list."}
 	failing := api.Param{Name: "failing", Type: "boolean", About: "true for rules with an error only."}
 	return []api.Route{
-		view("/api/discovery", a.listRules, api.Doc{
+		view("/api/discovery", (*API).listRules, api.Doc{
 			Summary: "Low-level discovery rules with their last error and what they made, by id.", Answer: DiscoveryRuleList{},
 			Params: []api.Param{host, failing, paramSearch, paramLimit, paramCursor},
 		}),
-		view("/api/discovery/{id}", a.getRule, api.Doc{
+		view("/api/discovery/{id}", (*API).getRule, api.Doc{
 			Summary: "One discovery rule with the items, triggers and hosts that it made.", Answer: DiscoveryRule{},
 			Params: []api.Param{{Name: "id", Type: "string", About: "The id, decimal.", Required: true}},
 		}),
@@ -126,7 +126,7 @@ func (a *API) listRules(r *http.Request) (any, error) {
 		return nil, err
 	}
 	rules = slices.DeleteFunc(rules, func(s RuleState) bool {
-		return failing && s.Error == "" || search != "" && !contains(s.Item.Key, search) && !contains(s.Item.Name, search) && !contains(s.Host.Host, search)
+		return !a.visible.Has(s.Host.ID) || failing && s.Error == "" || search != "" && !contains(s.Item.Key, search) && !contains(s.Item.Name, search) && !contains(s.Host.Host, search)
 	})
 	slices.SortFunc(rules, func(x, y RuleState) int { return cmp.Compare(x.Item.ID, y.Item.ID) })
 	list := DiscoveryRuleList{Rules: []DiscoveryRule{}, Total: len(rules)}
@@ -176,7 +176,7 @@ func (a *API) getRule(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(rules, func(s RuleState) bool { return uint64(s.Item.ID) == id })
+	i := slices.IndexFunc(rules, func(s RuleState) bool { return uint64(s.Item.ID) == id && a.visible.Has(s.Host.ID) })
 	if i < 0 {
 		return nil, api.NotFound(fmt.Sprintf("there is no discovery rule with id %d", id))
 	}
@@ -186,6 +186,9 @@ func (a *API) getRule(r *http.Request) (any, error) {
 		return nil, err
 	}
 	for _, m := range made {
+		if m.Kind == "host" && !a.visible.Has(model.HostID(m.ID)) {
+			continue // a rule may put hosts into groups that its own host is not in
+		}
 		out.Objects = append(out.Objects, DiscoveredObject{
 			Kind: m.Kind, ID: formatID(m.ID), Key: m.Key, Name: m.Name, Enabled: m.Enabled, Lost: !m.LostAt.IsZero(),
 			LostAt: timeMillis(m.LostAt), DisableAt: timeMillis(m.DisableAt), DeleteAt: timeMillis(m.DeleteAt),

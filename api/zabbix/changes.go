@@ -43,74 +43,30 @@ func deleteHosts(c *call) ([]byte, error) {
 }
 
 // templateRefs reads [{"templateid":…}, …]; false when it is not given.
-func (c *call) templateRefs(name string) ([]Template, bool) {
-	v, given := c.get(name)
-	if !given {
-		return nil, false
-	}
-	var refs []struct {
-		ID json.RawMessage `json:"templateid"`
-	}
-	if err := json.Unmarshal(v, &refs); err != nil {
-		c.fail(name, "an array of objects with templateid is expected")
-		return nil, true
+func (c *call) templateRefs(p *params, name string) ([]Template, bool) {
+	ids, given := p.references(name, "templateid", name+"ids")
+	if !given || len(ids) == 0 {
+		return nil, given
 	}
 	known, err := c.templates()
-	if err != nil && c.failed == nil {
-		c.failed = err
-	}
-	var list []Template
-	for _, r := range refs {
-		id, _ := scalar(r.ID)
-		i := slices.IndexFunc(known, func(t Template) bool { return formatID(t.ID) == id })
-		if i < 0 || !c.mayLink(known[i].ID) {
-			if c.failed == nil {
-				c.failed = errNotAllowed
-			}
-			return nil, true
+	if err == nil {
+		known = slices.DeleteFunc(known, func(t Template) bool { return !ids[uint64(t.ID)] })
+		if len(known) != len(ids) || slices.ContainsFunc(known, func(t Template) bool { return !c.mayLink(t.ID) }) {
+			err = errNotAllowed
 		}
-		list = append(list, known[i])
 	}
-	return list, true
+	if err != nil {
+		if p.failed == nil {
+			p.failed = err
+		}
+		return nil, true
+	}
+	return known, true
 }
 
 // mayLink reports whether the caller may see a template: with all hosts every one, else those of visible hosts.
 func (c *call) mayLink(id model.TemplateID) bool {
 	return c.visible == nil || slices.ContainsFunc(c.hosts(), func(h *model.Host) bool { return slices.Contains(h.Templates, id) })
-}
-
-// updateHost switches a host on and off, and links and unlinks templates.
-func updateHost(c *call) ([]byte, error) {
-	id := model.HostID(c.number("hostid", 0, 1<<62))
-	enable := c.text("status")
-	link, replaced := c.templateRefs("templates")
-	unlink, _ := c.templateRefs("templates_clear")
-	if err := c.done(); err != nil {
-		return nil, err
-	}
-	h, ok := c.host(id)
-	if !ok || !c.mayOnHost(id, model.Editor) {
-		return nil, errNotAllowed
-	}
-	if enable != "" && enable != "0" && enable != "1" {
-		return nil, invalidParams(`Invalid parameter "/status": value must be one of 0, 1.`)
-	}
-	linked := func(list []Template, id model.TemplateID) bool {
-		return slices.ContainsFunc(list, func(t Template) bool { return t.ID == id })
-	}
-	for _, t := range h.Templates {
-		if replaced && !linked(link, t) && !linked(unlink, t) {
-			return nil, invalidParams(`Invalid parameter "/templates": template %d is linked and not in the list; what is unlinked here takes its items along, so name it in templates_clear.`, t)
-		}
-	}
-	link = slices.DeleteFunc(link, func(t Template) bool { return slices.Contains(h.Templates, t.ID) })
-	unlink = slices.DeleteFunc(unlink, func(t Template) bool { return !slices.Contains(h.Templates, t.ID) })
-	access.Changed(c.ctx, "host "+h.Host, map[string]any{"enabled": h.Enabled, "templates": h.Templates},
-		map[string]any{"enabled": enable == "0" || enable == "" && h.Enabled, "link": names(link), "unlink": names(unlink)})
-	if err := c.applyHost(h, enable, link, unlink); err != nil {
-		return nil, notAllowed(err)
-	}
-	return encodeJSON(map[string]any{"hostids": []string{formatID(id)}})
 }
 
 func names(list []Template) []string {
@@ -202,14 +158,12 @@ func (c *call) exported(templateIDs, hostIDs []json.RawMessage) (templates, host
 	return templates, hosts, nil
 }
 
-// importConfiguration takes over an export. It creates what is missing and updates what there is, so other rules are refused.
+// importConfiguration takes over an export. It creates what is missing, updates what there is, and deletes what the rules say.
 func importConfiguration(c *call) ([]byte, error) {
 	format, source := c.text("format"), c.text("source")
-	rules := make(map[string]map[string]bool)
-	if v, ok := c.get("rules"); ok {
-		if err := json.Unmarshal(v, &rules); err != nil {
-			c.fail("rules", "an object of objects with createMissing, updateExisting and deleteMissing is expected")
-		}
+	deletes, err := c.readRules()
+	if err != nil {
+		return nil, err
 	}
 	if err := c.done(); err != nil {
 		return nil, err
@@ -220,15 +174,8 @@ func importConfiguration(c *call) ([]byte, error) {
 	if c.visible != nil {
 		return nil, errNotAllowed
 	}
-	for kind, rule := range rules {
-		for name, on := range rule {
-			if on == (name == "deleteMissing") {
-				return nil, invalidParams(`Invalid parameter "/rules/%.50s/%.50s": value must be %v; an import here creates what is missing, updates what there is, and deletes nothing.`, kind, name, !on)
-			}
-		}
-	}
-	access.Changed(c.ctx, "import", nil, map[string]any{"bytes": len(source), "format": format})
-	if err := c.options.Objects.Import(c.ctx, []byte(source), format == "json"); err != nil {
+	access.Changed(c.ctx, "import", nil, map[string]any{"bytes": len(source), "format": format, "deletes": deletes})
+	if err := c.options.Objects.Import(c.ctx, []byte(source), format == "json", deletes); err != nil {
 		return nil, err
 	}
 	return []byte("true"), nil

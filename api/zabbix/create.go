@@ -108,7 +108,7 @@ func createHosts(c *call) ([]byte, error) {
 		return nil, err
 	}
 	access.Changed(c.ctx, "hosts", nil, map[string]any{"hosts": names})
-	if err := c.options.Objects.Import(c.ctx, export, true); err != nil {
+	if err := c.options.Objects.Import(c.ctx, export, true, Deletes{}); err != nil {
 		return nil, err
 	}
 	ids := make([]string, len(names))

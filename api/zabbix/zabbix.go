@@ -79,8 +79,13 @@ type Objects interface {
 	Acknowledge(ctx context.Context, problem model.EventID, author, message string) error
 	// Export writes templates and hosts, by technical name, as YAML in the form of Zabbix 7.0.
 	Export(ctx context.Context, templates, hosts []string) ([]byte, error)
-	// Import takes over an export; what it leaves out is an error too.
-	Import(ctx context.Context, content []byte, json bool) error
+	// Import takes over an export; what it leaves out is an error too. Compare says what it would change.
+	Import(ctx context.Context, content []byte, json bool, deletes Deletes) error
+	Compare(ctx context.Context, content []byte, json bool, deletes Deletes) ([]Difference, error)
+	// Document returns the export of one host or template as JSON, PutDocument makes it as a document says, or with create a new one.
+	Document(ctx context.Context, kind, name string) ([]byte, error)
+	PutDocument(ctx context.Context, kind, name string, text []byte, create bool) error
+	DeleteTemplate(ctx context.Context, name string) error
 	// The changes of a host are in force when they return.
 	DeleteHost(ctx context.Context, id model.HostID) error
 	SetHostEnabled(ctx context.Context, id model.HostID, enabled bool) error

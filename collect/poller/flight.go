@@ -211,10 +211,13 @@ type Delays [6]int
 
 var delaySteps = [...]time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute}
 
-// QueueByType returns the late items by type.
-func (p *Poller) QueueByType() map[model.ItemType]Delays {
+// QueueByType returns the late items by type, of the hosts that of is true for; nil is all.
+func (p *Poller) QueueByType(of func(model.HostID) bool) map[model.ItemType]Delays {
 	all := make(map[model.ItemType]Delays)
 	p.eachLate(delaySteps[0], func(c *check, late time.Duration) {
+		if of != nil && !of(c.host.id) {
+			return
+		}
 		d := all[c.task.Item.Type]
 		for i := len(delaySteps) - 1; i >= 0; i-- {
 			if late >= delaySteps[i] {
@@ -235,11 +238,11 @@ type Late struct {
 	Due int64
 }
 
-// QueueDetails returns items that are late by more than 5 s, at most limit.
-func (p *Poller) QueueDetails(limit int) []Late {
+// QueueDetails returns items that are late by more than 5 s, at most limit, of the hosts that of is true for; nil is all.
+func (p *Poller) QueueDetails(limit int, of func(model.HostID) bool) []Late {
 	var list []Late
 	p.eachLate(delaySteps[0], func(c *check, _ time.Duration) {
-		if len(list) < limit {
+		if len(list) < limit && (of == nil || of(c.host.id)) {
 			list = append(list, Late{c.task.Item.ID, c.host.id, c.due})
 		}
 	})

@@ -318,11 +318,14 @@ func TestPoller_fairness(t *testing.T) {
 		if n := h.Queue(0, 0); n < 900 {
 			t.Errorf("%d items in the queue, want nearly all of the greedy host", n)
 		}
-		delays := h.QueueByType()[model.PassiveAgent]
+		delays := h.QueueByType(nil)[model.PassiveAgent]
 		if sum := delays[0] + delays[1] + delays[2] + delays[3]; sum < 900 || delays[5] != 0 {
 			t.Errorf("delays %v", delays)
 		}
-		if list := h.QueueDetails(10); len(list) != 10 || list[0].Host != 1 {
+		if list := h.QueueDetails(10, func(model.HostID) bool { return false }); len(list) != 0 {
+			t.Errorf("late items of no host: %v", list)
+		}
+		if list := h.QueueDetails(10, nil); len(list) != 10 || list[0].Host != 1 {
 			t.Errorf("details %v", list)
 		}
 		if b := h.Busy()[0]; b.InFlight < 2 || b.Limit != 8 || b.Percent < 20 || b.Percent > 60 {

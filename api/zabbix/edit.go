@@ -1,0 +1,365 @@
+package zabbix
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+
+	"tidemark/access"
+	"tidemark/model"
+)
+
+// owner is a host or template as its document has it; members that are not named here stay as they are.
+type owner struct {
+	kind, name string
+	document   exported
+	members    map[string]json.RawMessage
+	// changed are the members that were set, as they were and are, for the audit log.
+	before, after map[string]json.RawMessage
+}
+
+// exported is a document: an export of one host or template.
+type exported struct {
+	Export map[string]json.RawMessage `json:"zabbix_export"`
+}
+
+// readOwner reads the document of a host or template.
+func (c *call) readOwner(kind, name string) (*owner, error) {
+	text, err := c.options.Objects.Document(c.ctx, kind, name)
+	if err != nil {
+		return nil, notAllowed(err)
+	}
+	var d exported
+	var list []map[string]json.RawMessage
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(d.Export[kind+"s"], &list); err != nil || len(list) != 1 {
+		return nil, errNotAllowed
+	}
+	o := newOwner(kind, name)
+	o.members = list[0]
+	o.document = d
+	return o, nil
+}
+
+func newOwner(kind, name string) *owner {
+	return &owner{
+		kind: kind, name: name, members: make(map[string]json.RawMessage), before: make(map[string]json.RawMessage), after: make(map[string]json.RawMessage),
+		document: exported{map[string]json.RawMessage{"version": json.RawMessage(`"7.0"`)}},
+	}
+}
+
+// set gives a member a value; an empty text or list removes it.
+func (o *owner) set(member string, value any) error {
+	text, err := encodeJSON(value)
+	if err != nil {
+		return err
+	}
+	o.before[member] = o.members[member]
+	o.after[member] = text
+	if string(text) == `""` || string(text) == "[]" || string(text) == "null" {
+		delete(o.members, member)
+		return nil
+	}
+	o.members[member] = text
+	return nil
+}
+
+// list reads a member that is a list of objects.
+func list[T any](o *owner, member string) (all []T, err error) {
+	if text := o.members[member]; text != nil {
+		err = json.Unmarshal(text, &all)
+	}
+	return all, err
+}
+
+// put makes the change of a host or template, all of it or nothing.
+func (c *call) put(o *owner, create bool) error {
+	if len(o.after) == 0 {
+		return nil
+	}
+	one, err := encodeJSON([]any{o.members})
+	if err != nil {
+		return err
+	}
+	o.document.Export[o.kind+"s"] = one
+	text, err := encodeJSON(o.document)
+	if err != nil {
+		return err
+	}
+	if err := c.options.Objects.PutDocument(c.ctx, o.kind, o.name, text, create); err != nil {
+		return notAllowed(err)
+	}
+	var before any = o.before
+	if create {
+		before = nil
+	}
+	access.Changed(c.ctx, o.kind+" "+o.name, before, o.after)
+	return nil
+}
+
+// setTags sets tags that are given.
+func (p *params) setTags(o *owner) error {
+	given, ok := p.children("tags")
+	if !ok {
+		return nil
+	}
+	tags := []exportTag{}
+	for _, t := range given {
+		t.require("tag")
+		tags = append(tags, exportTag{Tag: t.text("tag"), Value: t.text("value")})
+		if err := t.done(); err != nil {
+			return err
+		}
+	}
+	return o.set("tags", tags)
+}
+
+// macroOf reads a macro; known are those that there are, of which a change may name one by its id.
+func (p *params) macroOf(host uint64, known []exportMacro) (exportMacro, error) {
+	var m exportMacro
+	if id := p.text("hostmacroid"); id != "" {
+		i := slices.IndexFunc(known, func(k exportMacro) bool { return stableID(host, k.Macro) == id })
+		if i < 0 {
+			return m, errNotAllowed
+		}
+		m = known[i]
+	} else if name := p.text("macro"); name == "" {
+		p.require("macro")
+	} else if i := slices.IndexFunc(known, func(k exportMacro) bool { return k.Macro == name }); i >= 0 {
+		m = known[i]
+	}
+	if name := p.text("macro"); name != "" {
+		m.Macro = name
+	}
+	if _, ok := p.get("value"); ok {
+		m.Value = p.text("value")
+	}
+	if _, ok := p.get("type"); ok {
+		m.Type = ""
+		if p.number("type", 0, 1) == 1 {
+			m.Type = "SECRET_TEXT"
+		}
+	}
+	if _, ok := p.get("description"); ok {
+		m.Description = p.text("description")
+	}
+	p.accept("automatic")
+	return m, p.done()
+}
+
+// setMacros replaces the macros by those that are given. A secret one without a value keeps what it had.
+func (p *params) setMacros(o *owner, host uint64) error {
+	given, ok := p.children("macros")
+	if !ok {
+		return nil
+	}
+	known, err := list[exportMacro](o, "macros")
+	if err != nil {
+		return err
+	}
+	macros := []exportMacro{}
+	for _, one := range given {
+		m, err := one.macroOf(host, known)
+		if err != nil {
+			return err
+		}
+		macros = append(macros, m)
+	}
+	return o.setMacroList(macros)
+}
+
+// setMacroList sets macros and keeps values of secrets out of the audit log.
+func (o *owner) setMacroList(macros []exportMacro) error {
+	if err := o.set("macros", macros); err != nil {
+		return err
+	}
+	shown := slices.Clone(macros)
+	for i := range shown {
+		if shown[i].Type != "" {
+			shown[i].Value = ""
+		}
+	}
+	text, err := encodeJSON(shown)
+	o.after["macros"] = text
+	return err
+}
+
+// setGroups makes a host a member of the groups with these ids and of no others. Groups that it enters or leaves must be the caller's.
+func (c *call) setGroups(o *owner, ids idSet) error {
+	groups, err := c.groups()
+	if err != nil {
+		return err
+	}
+	have, err := list[exportName](o, "groups")
+	if err != nil {
+		return err
+	}
+	next := []exportName{}
+	found := 0
+	for _, g := range groups {
+		was := slices.Contains(have, exportName{g.Name})
+		if ids[g.ID] {
+			found++
+			next = append(next, exportName{g.Name})
+		}
+		if ids[g.ID] != was && c.who.OnHost([]string{g.Name}) < model.Editor {
+			return errNotAllowed
+		}
+	}
+	if found != len(ids) {
+		return errNotAllowed
+	}
+	if len(next) == 0 {
+		return invalidParams(`Invalid parameter "/groups": cannot be empty.`)
+	}
+	return o.set("groups", next)
+}
+
+// The names of exports for the numbers of interfaces.
+var (
+	interfaceTypes = map[int64]string{1: "ZABBIX", 2: "SNMP", 3: "IPMI", 4: "JMX"}
+	snmpVersions   = map[int64]string{1: "SNMPV1", 2: "SNMPV2", 3: "SNMPV3"}
+	snmpLevels     = []string{"NOAUTHNOPRIV", "AUTHNOPRIV", "AUTHPRIV"}
+	snmpAuth       = []string{"MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512"}
+	snmpPrivacy    = []string{"DES", "AES128", "AES192", "AES256", "AES192C", "AES256C"}
+)
+
+func yesNo(b bool) string {
+	if b {
+		return "YES"
+	}
+	return "NO"
+}
+
+// fillInterface sets what is given of an interface, in the form of exports.
+func (p *params) fillInterface(face map[string]any, fresh bool) error {
+	if fresh {
+		for _, name := range []string{"type", "main", "useip", "port"} {
+			p.require(name)
+		}
+	}
+	p.accept("interfaceid", "hostid", "bulk", "available", "error", "errors_from", "disable_until")
+	if _, ok := p.get("type"); ok {
+		name := interfaceTypes[p.number("type", 0, 4)]
+		if name == "" {
+			p.fail("type", "value must be one of 1, 2, 3, 4")
+		}
+		face["type"] = name
+	}
+	for member, of := range map[string]string{"main": "default", "useip": "useip"} {
+		if _, ok := p.get(member); ok {
+			face[of] = yesNo(p.flag(member))
+		}
+	}
+	for _, member := range []string{"ip", "dns", "port"} {
+		if _, ok := p.get(member); ok {
+			face[member] = p.text(member)
+		}
+	}
+	v, ok := p.get("details")
+	if !ok || string(v) == "[]" {
+		return p.done()
+	}
+	d, err := newParams(v)
+	if err != nil {
+		return err
+	}
+	d.place = p.place + "details/"
+	details := d.snmp()
+	if err := d.done(); err != nil {
+		return err
+	}
+	face["details"] = details
+	return p.done()
+}
+
+// snmp reads how an SNMP interface is asked.
+func (p *params) snmp() map[string]any {
+	details := make(map[string]any)
+	if version := p.number("version", 2, 3); snmpVersions[version] == "" {
+		p.fail("version", "value must be one of 1, 2, 3")
+	} else {
+		details["version"] = snmpVersions[version]
+	}
+	for _, member := range []string{"community", "contextname", "securityname", "authpassphrase", "privpassphrase"} {
+		if text := p.text(member); text != "" {
+			details[member] = text
+		}
+	}
+	for member, names := range map[string][]string{"securitylevel": snmpLevels, "authprotocol": snmpAuth, "privprotocol": snmpPrivacy} {
+		if _, ok := p.get(member); ok {
+			details[member] = names[p.number(member, 0, int64(len(names)-1))]
+		}
+	}
+	if _, ok := p.get("bulk"); ok {
+		details["bulk"] = yesNo(p.flag("bulk"))
+	}
+	if n := p.number("max_repetitions", 0, math.MaxInt32); n > 0 {
+		details["max_repetitions"] = strconv.FormatInt(n, 10)
+	}
+	return details
+}
+
+// interfaceRef finds a free name for an interface of an export.
+func interfaceRef(faces []map[string]any) string {
+	for n := 1; ; n++ {
+		ref := "if" + strconv.Itoa(n)
+		if !slices.ContainsFunc(faces, func(f map[string]any) bool { return f["interface_ref"] == ref }) {
+			return ref
+		}
+	}
+}
+
+// setInterfaces replaces the interfaces by those that are given: what has an id changes the one that there is.
+func (p *params) setInterfaces(o *owner, host uint64) error {
+	given, ok := p.children("interfaces")
+	if !ok {
+		return nil
+	}
+	known, err := list[map[string]any](o, "interfaces")
+	if err != nil {
+		return err
+	}
+	next := []map[string]any{}
+	for _, one := range given {
+		face, fresh := map[string]any{"interface_ref": interfaceRef(append(slices.Clone(known), next...))}, true
+		if id := one.number("interfaceid", 0, math.MaxInt64); id != 0 {
+			i := int(id&(1<<interfaceBits-1)) - 1
+			if uint64(id)>>interfaceBits != host || i < 0 || i >= len(known) {
+				return errNotAllowed
+			}
+			face, fresh = known[i], false
+		}
+		if err := one.fillInterface(face, fresh); err != nil {
+			return err
+		}
+		next = append(next, face)
+	}
+	return o.set("interfaces", next)
+}
+
+// common sets what hosts and templates have alike.
+func (p *params) common(o *owner, id uint64) error {
+	for _, member := range []string{"name", "description"} {
+		if _, ok := p.get(member); ok {
+			if err := o.set(member, p.text(member)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := p.setTags(o); err != nil {
+		return err
+	}
+	return p.setMacros(o, id)
+}
+
+// keepsName refuses another technical name.
+func (p *params) keepsName(member, name string) error {
+	if text := p.text(member); text != "" && text != name {
+		return invalidParams(`Invalid parameter "/%s%s": the technical name stays; change "name", which is shown.`, p.place, member)
+	}
+	return nil
+}
