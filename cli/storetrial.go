@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 
 	"tidemark/config"
 	"tidemark/query/querylog"
+	"tidemark/server"
 	"tidemark/storage/dbengine"
 	"tidemark/storage/dbengine/trial"
 )
@@ -25,21 +27,23 @@ type trialFlags struct {
 	codecs, extents, queries, sample, scratch, space string
 	rounds                                           int
 	asJSON                                           bool
+	client                                           serverClient
 }
 
 func storeTrialCommand() *cobra.Command {
 	f := &trialFlags{}
 	c := &cobra.Command{
-		Use:   "trial DIR",
+		Use:   "trial (DIR | --http ADDR)",
 		Short: "Try codecs on a sample of a store, of a stopped or running server, and say which one fits",
 		Long: "Write a sample of the closed file pairs anew with each codec, in a scratch folder, replay the queries that were asked lately, and say what each codec would bring.\n" +
 			"The store is only read, at low priority, and may be in use. The scratch folder is removed afterwards.",
-		Args: someArgs(1, 1, "a data folder or its engine folder"),
+		Args: someArgs(0, 1, "a data folder or its engine folder, or --http of a server on this machine"),
 		RunE: func(c *cobra.Command, args []string) error {
 			lowerPriority()
-			return runTrial(c, f, args[0])
+			return runTrial(c, f, args)
 		},
 	}
+	f.client.addTo(c.Flags())
 	flags := c.Flags()
 	flags.StringVar(&f.codecs, "codecs", "none,lz4,zstd:1,zstd:3,zstd:9", "codecs to try")
 	flags.StringVar(&f.extents, "extent", "64KiB", "sizes of what is compressed, and read, together: 4KiB to 4MiB, such as 64KiB,256KiB")
@@ -88,12 +92,31 @@ func (f *trialFlags) options() (o trial.Options, err error) {
 	return o, nil
 }
 
-func runTrial(c *cobra.Command, f *trialFlags, dir string) error {
+// folder returns the engine's folder, which a running server names. The trial reads files: the server must be on this machine.
+func (f *trialFlags) folder(c *cobra.Command, args []string) (string, error) {
+	if (f.client.address == "") != (len(args) == 1) {
+		return "", usagef("store trial expects DIR, or --http ADDR of a server on this machine")
+	}
+	if len(args) == 1 {
+		return engineFolder(args[0])
+	}
+	var there server.StorageFolder
+	if err := f.client.call(c.Context(), http.MethodGet, "/api/storage/folder", nil, &there); err != nil {
+		return "", err
+	}
+	here, err := server.FindStorageFolder(there.Folder)
+	if err != nil || here.Device != there.Device || here.Inode != there.Inode {
+		return "", fmt.Errorf("the store of the server at %s, %s, is not on this machine or not to be seen from here; run tidemark store trial DIR where its files are", f.client.address, there.Folder)
+	}
+	return there.Folder, nil
+}
+
+func runTrial(c *cobra.Command, f *trialFlags, args []string) error {
 	o, err := f.options()
 	if err != nil {
 		return err
 	}
-	if o.Dir, err = engineFolder(dir); err != nil {
+	if o.Dir, err = f.folder(c, args); err != nil {
 		return err
 	}
 	data := filepath.Dir(filepath.Clean(o.Dir))

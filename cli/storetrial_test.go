@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/query/querylog"
+	"tidemark/server"
 	"tidemark/storage/dbengine"
 	"tidemark/storage/dbengine/trial"
 )
@@ -68,7 +71,7 @@ func TestStoreTrial(t *testing.T) {
 			codecs: get("codecs"), extents: get("extent"), queries: get("queries"), sample: get("sample"), scratch: get("scratch"), space: get("disk-space"),
 			rounds: 5, asJSON: get("json") == "true",
 		}
-		err := runTrial(c, f, data)
+		err := runTrial(c, f, []string{data})
 		return out.String(), err
 	}
 	text, err := run("--codecs", "none,zstd:3", "--json", "--disk-space", "1GiB")
@@ -95,5 +98,43 @@ func TestStoreTrial(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(data, "tidemark-trial")); !os.IsNotExist(err) {
 		t.Errorf("the scratch folder: %v", err)
+	}
+}
+
+// TestStoreTrial_http: the server names its folder, which must be the one that is seen under that name here.
+func TestStoreTrial_http(t *testing.T) {
+	data, _ := fillStore(t)
+	engine := filepath.Join(data, "engine")
+	folder, err := server.FindStorageFolder(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.URL.Path != "/api/storage/folder" {
+			t.Errorf("asked for %s %s", r.Method, r.URL.Path)
+		}
+		_ = json.NewEncoder(w).Encode(folder)
+	}))
+	defer web.Close()
+	c := storeTrialCommand()
+	c.SetContext(context.Background())
+	f := &trialFlags{client: serverClient{address: strings.TrimPrefix(web.URL, "http://")}}
+	if got, err := f.folder(c, nil); err != nil || got != engine {
+		t.Errorf("found %s, %v", got, err)
+	}
+	if _, err := f.folder(c, []string{data}); err == nil {
+		t.Error("a folder and a server are taken together")
+	}
+	folder.Inode++
+	if _, err := f.folder(c, nil); err == nil || !strings.Contains(err.Error(), "not on this machine") {
+		t.Errorf("another folder of that name: %v", err)
+	}
+	folder.Folder = "/no/such/folder"
+	if _, err := f.folder(c, nil); err == nil || !strings.Contains(err.Error(), "not on this machine") {
+		t.Errorf("a folder of another machine: %v", err)
+	}
+	f.client.address = ""
+	if _, err := f.folder(c, nil); err == nil {
+		t.Error("neither a folder nor a server is enough")
 	}
 }

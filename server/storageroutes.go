@@ -50,10 +50,11 @@ func (s *Server) storageRoutes() []api.Route {
 	routes := []api.Route{s.storageRoute()}
 	if e, ok := s.engine.(housekept); ok {
 		routes = append(routes, housekeepingRoutes(e)...)
+		const message = "this server keeps its values in PostgreSQL; snapshots, backups, trials and re-compression are for the embedded engine"
 		for _, what := range []string{"snapshots", "recompress"} {
-			const message = "this server keeps its values in PostgreSQL; snapshots, backups and re-compression are for the embedded engine"
 			routes = append(routes, otherStore(http.MethodGet, "/api/storage/"+what, api.View, message), otherStore(http.MethodPost, "/api/storage/"+what, api.Administer, message))
 		}
+		routes = append(routes, otherStore(http.MethodGet, "/api/storage/folder", api.Administer, message))
 		return routes
 	}
 	if s.snapshots == nil {
@@ -61,6 +62,7 @@ func (s *Server) storageRoutes() []api.Route {
 	}
 	routes = append(routes, otherStore(http.MethodGet, "/api/storage/housekeeping", api.View, "this server keeps its values in the embedded engine; housekeeping is for PostgreSQL"))
 	routes = append(routes, s.snapshots.routes()...)
+	routes = append(routes, s.snapshots.folderRoute())
 	return append(routes, s.recompressor.routes()...)
 }
 
