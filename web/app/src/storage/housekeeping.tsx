@@ -72,6 +72,7 @@ function outlookOfRoom(room: Room): string {
   if (room.used_percent === null) return 'The room is not known, because the database is on another machine or hides its folder: set storage.database_space.';
   if (room.growth_per_day_bytes === null) return `When it is used up can be told after an hour.${early}`;
   if (room.full_days === null) return `It does not grow.${early}`;
+  if (room.full_days > 3650) return `At the growth of the last week the room lasts for more than ten years.${early}`;
   return `At the growth of the last week the room is used up in ${digits(room.full_days, 2)} days.${early}`;
 }
 
