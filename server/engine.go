@@ -51,7 +51,7 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 		cacheBytes = 128 << 20
 	}
 	classes := make([]dbengine.Class, len(s.classes))
-	for i, c := range s.classes {
+	for i, c := range overrideRetention(s.classes, s.o.OverrideHistory, s.o.OverrideTrends) {
 		classes[i] = dbengine.Class(c)
 	}
 	hot, err := hotCodec(s.o.HotCodec)
@@ -103,7 +103,7 @@ func (s *Server) openPostgres(ctx context.Context, fsys vfs.FS) error {
 		durability = postgres.Relaxed
 	}
 	classes := make([]postgres.Class, len(s.classes))
-	for i, c := range s.classes {
+	for i, c := range overrideRetention(s.classes, s.o.OverrideHistory, s.o.OverrideTrends) {
 		classes[i] = postgres.Class(c)
 	}
 	db, err := postgres.Open(ctx, s.o.DSN, postgres.Options{

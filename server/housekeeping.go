@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"tidemark/api"
 	"tidemark/storage/postgres"
@@ -21,16 +20,4 @@ func housekeepingRoutes(e housekept) []api.Route {
 		Handler: api.JSON(func(r *http.Request) (any, error) { return e.Housekeeping(r.Context()) }),
 		Doc:     &api.Doc{Summary: "Tables of values with their retention, what is dropped next and when, and what was dropped since the start.", Answer: postgres.Housekeeping{}},
 	}}
-}
-
-// overrideRetention makes all classes keep values or trends as long as the options say, whatever items ask for.
-func overrideRetention(classes []retentionClass, history, trends time.Duration) {
-	for i := range classes {
-		if history > 0 {
-			classes[i].History = history
-		}
-		if trends > 0 {
-			classes[i].Trends = trends
-		}
-	}
 }

@@ -8,8 +8,8 @@ import (
 // TestOverrideRetention leaves each item its class, whose retention is the same everywhere.
 func TestOverrideRetention(t *testing.T) {
 	for _, test := range []struct{ history, trends time.Duration }{{0, 0}, {31 * day, 0}, {0, 400 * day}, {31 * day, 400 * day}} {
-		was, classes := retentionClasses(), retentionClasses()
-		overrideRetention(classes, test.history, test.trends)
+		was := retentionClasses()
+		classes := overrideRetention(was, test.history, test.trends)
 		for i, c := range classes {
 			want := was[i]
 			if test.history > 0 {

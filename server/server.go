@@ -200,7 +200,6 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	overrideRetention(s.classes, o.OverrideHistory, o.OverrideTrends)
 	err := s.open(ctx)
 	if err == nil {
 		return s, nil
@@ -261,6 +260,9 @@ func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
 	s.db, err = confdb.Open(ctx, s.o.Data, confdb.Options{IDs: ids, Logger: s.logger, Metrics: s.metrics})
 	if err != nil {
 		return fmt.Errorf("open the configuration: %w", err)
+	}
+	if err := s.applyOverride(ctx); err != nil {
+		return fmt.Errorf("override the retention: %w", err)
 	}
 	s.catalog, err = openCatalog(ctx, fsys, s.db, s.maxItemID(), catalog.Options{Logger: s.logger, Metrics: s.metrics}, s.o.Data)
 	if err != nil {

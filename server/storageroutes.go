@@ -47,7 +47,7 @@ const snapshotTimeout = 2 * time.Hour
 
 // storageRoutes are what is stored, snapshots with the embedded engine, housekeeping with PostgreSQL.
 func (s *Server) storageRoutes() []api.Route {
-	routes := []api.Route{s.storageRoute()}
+	routes := append(s.retentionRoutes(), s.storageRoute())
 	if e, ok := s.engine.(housekept); ok {
 		routes = append(routes, housekeepingRoutes(e)...)
 		const message = "this server keeps its values in PostgreSQL; snapshots, backups, trials and re-compression are for the embedded engine"

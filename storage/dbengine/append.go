@@ -226,10 +226,11 @@ func (c *appended) count(f model.Flag) {
 // oldest returns, for each class, the time before which values are expired.
 func (db *DB) oldest(now int64) *[MaxClasses]int64 {
 	var times [MaxClasses]int64
+	classes := *db.kept.Load()
 	for i := range times {
 		times[i] = minTime
-		if i < len(db.o.Classes) && db.o.Classes[i].History > 0 {
-			times[i] = now - int64(db.o.Classes[i].History)
+		if i < len(classes) && classes[i].History > 0 {
+			times[i] = now - int64(classes[i].History)
 		}
 	}
 	return &times

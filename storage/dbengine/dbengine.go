@@ -173,12 +173,7 @@ func (o *Options) setDefaults() error {
 	if len(o.Classes) > MaxClasses {
 		return fmt.Errorf("retention classes: %d, expected at most %d", len(o.Classes), MaxClasses)
 	}
-	for i, c := range o.Classes {
-		if c.History < 0 || c.Trends < 0 {
-			return fmt.Errorf("retention class %d: history %v, trends %v, expected none below zero", i, c.History, c.Trends)
-		}
-	}
-	return nil
+	return checkClasses(o.Classes)
 }
 
 // maxTierShares is the most that both tiers may take together, in percent.
@@ -203,7 +198,9 @@ func (o *Options) setShares() error {
 //
 // Locks are taken in this order: shards by number, marks, pairs, space, log, cache.
 type DB struct {
-	o      Options
+	o Options
+	// kept are the retention classes in force, as many as o.Classes.
+	kept   atomic.Pointer[[]Class]
 	fs     vfs.FS
 	dir    string
 	lock   io.Closer
@@ -279,6 +276,7 @@ func Open(ctx context.Context, fsys vfs.FS, dir string, o Options) (*DB, error) 
 		return nil, err
 	}
 	db := &DB{o: o, fs: fsys, dir: dir, lock: lock, cache: pagecache.New(o.PageCacheBytes), wake: make(chan struct{}, 1)}
+	db.kept.Store(&o.Classes)
 	db.ctx, db.cancel = context.WithCancel(context.Background())
 	db.files = descriptors{fs: fsys, dir: dir, limit: o.OpenFiles}
 	db.m = newMeters(db)

@@ -244,6 +244,16 @@ func TestDB_prunes(t *testing.T) {
 	if s.DiskBytes != used.DiskBytes-freed || s.From < now-int64(3*time.Hour) || s.From > now-int64(2*time.Hour) || s.Values > used.Values*6/10 {
 		t.Errorf("stats after pruning %+v", s)
 	}
+	if err := db.SetClasses([]Class{{History: time.Hour}}); err == nil {
+		t.Error("another number of classes was taken")
+	}
+	if err := db.SetClasses([]Class{{History: time.Hour}, {History: time.Hour}}); err != nil {
+		t.Fatal(err)
+	}
+	freed, err = db.Prune(context.Background(), now)
+	if shorter := db.Stats(); err != nil || freed == 0 || shorter.From <= s.From || shorter.From < now-int64(2*time.Hour) {
+		t.Errorf("with a shorter retention %d bytes were freed: %v; %+v", freed, err, shorter)
+	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

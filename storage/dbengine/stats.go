@@ -2,6 +2,7 @@ package dbengine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -84,10 +85,32 @@ func (db *DB) Stats() storage.Stats {
 	return s
 }
 
+// SetClasses changes how long the retention classes keep; their number stays what it was at Open. What is too old by now goes with the next Prune.
+func (db *DB) SetClasses(classes []Class) error {
+	if len(classes) != len(db.o.Classes) {
+		return fmt.Errorf("retention classes: %d, expected %d as at the start", len(classes), len(db.o.Classes))
+	}
+	if err := checkClasses(classes); err != nil {
+		return err
+	}
+	classes = slices.Clone(classes)
+	db.kept.Store(&classes)
+	return nil
+}
+
+func checkClasses(classes []Class) error {
+	for i, c := range classes {
+		if c.History < 0 || c.Trends < 0 {
+			return fmt.Errorf("retention class %d: history %v, trends %v, expected none below zero", i, c.History, c.Trends)
+		}
+	}
+	return nil
+}
+
 // Prune deletes the pairs whose values and summaries are all past the retention of every class.
 func (db *DB) Prune(ctx context.Context, now int64) (freedBytes int64, err error) {
 	history, trends := time.Duration(0), time.Duration(0)
-	for _, c := range db.o.Classes {
+	for _, c := range *db.kept.Load() {
 		if c.History == 0 {
 			return 0, nil
 		}

@@ -94,6 +94,7 @@ func (db *DB) findSlow(b *model.Batch, a *appended, stored map[instant]storedVal
 	now := db.o.Now()
 	items := make([]*item, b.Len())
 	var needed []instant
+	classes := *db.kept.Load()
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.generation++
@@ -103,7 +104,7 @@ func (db *DB) findSlow(b *model.Batch, a *appended, stored map[instant]storedVal
 		}
 		it := db.get(id)
 		at := b.At[i]
-		if keep := int64(db.o.Classes[it.class].History); (keep > 0 && at < now-keep) || !storable(at) {
+		if keep := int64(classes[it.class].History); (keep > 0 && at < now-keep) || !storable(at) {
 			a.flags[i] |= model.Expired
 			continue
 		}

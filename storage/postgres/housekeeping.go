@@ -134,13 +134,36 @@ func (db *DB) drop(ctx context.Context, conn *pgx.Conn, p piece, reason string) 
 
 // keepOf is the retention of a table; zero is for ever.
 func (db *DB) keepOf(k tableKey) time.Duration {
+	classes := *db.kept.Load()
 	switch {
-	case int(k.class) >= len(db.o.Classes):
+	case int(k.class) >= len(classes):
 		return 0 // a class that is no longer configured keeps what it has
 	case k.trends:
-		return db.o.Classes[k.class].Trends
+		return classes[k.class].Trends
 	}
-	return db.o.Classes[k.class].History
+	return classes[k.class].History
+}
+
+// SetClasses changes how long the retention classes keep; their number stays what it was at Open. What is too old by now goes with the next Prune.
+func (db *DB) SetClasses(classes []Class) error {
+	if len(classes) != len(db.o.Classes) {
+		return fmt.Errorf("retention classes: %d, expected %d as at the start", len(classes), len(db.o.Classes))
+	}
+	if err := checkClasses(classes); err != nil {
+		return err
+	}
+	classes = slices.Clone(classes)
+	db.kept.Store(&classes)
+	return nil
+}
+
+func checkClasses(classes []Class) error {
+	for i, c := range classes {
+		if c.History < 0 || c.Trends < 0 {
+			return fmt.Errorf("retention class %d: history %v, trends %v, expected none below zero", i, c.History, c.Trends)
+		}
+	}
+	return nil
 }
 
 // Housekeeping looks at all tables.

@@ -143,6 +143,7 @@ func openShaper(ctx context.Context, dsn string, mode Mode) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{o: o, dsn: dsn, tables: map[tableKey]*tableState{}}
+	db.kept.Store(&o.Classes)
 	err := db.connect(ctx)
 	if err == nil {
 		err = db.prepareSchema(ctx)

@@ -146,10 +146,5 @@ func (o *Options) check() error {
 	if o.EarlyDropPercent < 0 || o.EarlyDropPercent > 99 || o.RoomBytes < 0 || o.MinimumAge < 0 {
 		return fmt.Errorf("early drop at %d %% of %d bytes, minimum age %v; expected 0 to 99 %% and nothing below zero", o.EarlyDropPercent, o.RoomBytes, o.MinimumAge)
 	}
-	for i, c := range o.Classes {
-		if c.History < 0 || c.Trends < 0 {
-			return fmt.Errorf("retention class %d: history %v, trends %v, expected none below zero", i, c.History, c.Trends)
-		}
-	}
-	return nil
+	return checkClasses(o.Classes)
 }

@@ -29,7 +29,9 @@ import (
 
 // DB is an open engine.
 type DB struct {
-	o     Options
+	o Options
+	// kept are the retention classes in force, as many as o.Classes.
+	kept  atomic.Pointer[[]Class]
 	dsn   string
 	pool  *pgxpool.Pool
 	spool *spool.Log
@@ -134,6 +136,7 @@ func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 		o: o, dsn: dsn, marks: map[string]model.Mark{}, tables: map[tableKey]*tableState{},
 		wake: make(chan struct{}, 1), wakeSync: make(chan struct{}, 1), low: math.MaxInt64, high: never,
 	}
+	db.kept.Store(&o.Classes)
 	db.ctx, db.cancel = context.WithCancel(context.Background())
 	db.m = newMeters(db)
 	if err := db.open(ctx); err != nil {

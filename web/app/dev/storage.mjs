@@ -9,6 +9,7 @@ export function storage(oldest, started) {
     { name: 'automatic-20261129-0200', created_at: started - 8e7, bytes: 1.1e9, files: 61 },
     { name: `before ${EVIL}`, created_at: started - 3e8, bytes: 0.9e9, files: 44 },
   ];
+  let retention = { history_seconds: 0, trends_seconds: 0, history_fixed: false, trends_fixed: false };
   let run = { running: false, automatic: true, codec: 'zstd:3', started_at: started - 9e6, ended_at: started - 8.4e6, seconds_left: null, progress: progressOf(12, 12, 400e6) };
 
   function progressOf(pairs, done, bytes) {
@@ -51,6 +52,10 @@ export function storage(oldest, started) {
 
   return (method, path, body) => {
     if (path === '/api/storage') return state();
+    if (path === '/api/storage/retention') {
+      if (method === 'PUT') retention = { ...retention, ...body };
+      return retention;
+    }
     if (path === '/api/storage/recompress') {
       if (method === 'POST') run = { running: true, automatic: false, codec: body.codec, started_at: Date.now(), ended_at: 0, seconds_left: null, progress: progressOf(20, 0, 800e6) };
       if (method === 'DELETE') run = { ...recompression(), running: false, ended_at: Date.now(), error: 'context canceled' };

@@ -150,6 +150,19 @@ export const stopRecompression = (): Promise<unknown> => send('stop the re-compr
 
 export const getHousekeeping = (signal?: AbortSignal): Promise<Housekeeping> => get('the housekeeping', '/api/storage/housekeeping', {}, signal);
 
+/** How long values and summaries of all items are kept, whatever the items say; 0 leaves it to the items. Fixed is what the configuration file sets. */
+export interface Retention {
+  history_seconds: number;
+  trends_seconds: number;
+  history_fixed: boolean;
+  trends_fixed: boolean;
+}
+
+export const getRetention = (signal?: AbortSignal): Promise<Retention> => get('the retention', '/api/storage/retention', {}, signal);
+
+export const putRetention = (history: number, trends: number): Promise<Retention> =>
+  send('change the retention', 'PUT', '/api/storage/retention', { history_seconds: history, trends_seconds: trends });
+
 /** A standby as its primary knows it; times are Unix milliseconds. */
 export interface Followed {
   address: string;

@@ -12,6 +12,7 @@ import { me } from '../state/me.ts';
 import { HousekeepingView } from '../storage/housekeeping.tsx';
 import { bytesPerValue, outlookOf, PLAIN_BYTES } from '../storage/outlook.ts';
 import { Recompress } from '../storage/recompress.tsx';
+import { RetentionSection } from '../storage/retention.tsx';
 import { Snapshots } from '../storage/snapshots.tsx';
 import { Standby } from '../storage/standby.tsx';
 import { TimeLine } from '../storage/timeline.tsx';
@@ -42,12 +43,16 @@ export function StorageView() {
                 <TimeLine store={store.data} now={serverNow()} />
                 <Table caption="Tiers" columns={TIERS} rows={store.data.tiers} rowKey={(tier) => tier.tier} />
               </section>
+              <RetentionSection changes={changes} store={store.data} now={serverNow()} />
               <Recompress changes={changes} />
               <Snapshots changes={changes} />
               <Standby changes={changes} />
             </>
           ) : (
-            <HousekeepingView />
+            <>
+              <RetentionSection changes={changes} store={store.data} now={serverNow()} />
+              <HousekeepingView />
+            </>
           )}
         </>
       )}
