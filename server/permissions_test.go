@@ -74,6 +74,7 @@ var foreignCalls = map[string]foreignCall{
 	"POST /api/me/tokens":                 {path: "/api/me/tokens", limited: 400},
 	"PUT /api/me/password":                {path: "/api/me/password", limited: 400},
 	"DELETE /api/me/tokens/{id}":          {path: "/api/me/tokens/999999", limited: 404},
+	"GET /api/problems/{id}":              {path: "/api/problems/PROBLEM", limited: 404, shows: true},
 	"POST /api/problems/{id}/acknowledge": {path: "/api/problems/PROBLEM/acknowledge", body: "{}", limited: 404},
 	"POST /api/v1/format_query":           {path: "/api/v1/format_query?query=up", limited: 200},
 	"POST /api/v1/labels":                 {path: "/api/v1/labels", limited: 200},

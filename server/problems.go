@@ -63,6 +63,16 @@ func (p problems) Items(id model.TriggerID) []model.ItemID {
 	return ids
 }
 
+// Marks implements rest.Problems.
+func (p problems) Marks(ctx context.Context, id model.EventID) ([]rest.ProblemMark, error) {
+	list, err := p.db.Acknowledgements(ctx, id)
+	out := make([]rest.ProblemMark, len(list))
+	for i, one := range list {
+		out[i] = rest.ProblemMark{At: one.At / 1e6, Author: one.Author, Message: one.Message}
+	}
+	return out, err
+}
+
 // importer takes exports in over HTTP.
 type importer struct {
 	db      *confdb.DB

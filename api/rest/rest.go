@@ -70,6 +70,8 @@ type Problems interface {
 	State(id model.TriggerID) (model.TriggerState, bool)
 	// Items returns the items in a trigger's expression, in its order.
 	Items(id model.TriggerID) []model.ItemID
+	// Marks returns who has seen a problem and what they said, oldest first.
+	Marks(ctx context.Context, id model.EventID) ([]ProblemMark, error)
 }
 
 // Importer takes over exported configuration.
@@ -217,6 +219,10 @@ func (a *API) Routes() []api.Route {
 				{Name: "severity", Type: "string", About: "Names of severities with commas between."},
 				paramSearch, paramFrom, paramTo, paramLimit, paramCursor,
 			},
+		}),
+		view("/api/problems/{id}", (*API).getProblem, api.Doc{
+			Summary: "One problem: the expression that fired, its items, who has seen it, and when the same trigger fired before.", Answer: ProblemDetail{},
+			Params: []api.Param{{Name: "id", Type: "string", About: "The id of the problem's event, decimal.", Required: true}},
 		}),
 		view("/api/triggers", (*API).listTriggers, api.Doc{
 			Summary: "Triggers and their state, by host and name.", Answer: TriggerList{}, Params: []api.Param{host, paramSearch, paramLimit, paramCursor},

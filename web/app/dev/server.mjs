@@ -155,6 +155,25 @@ function problems(query) {
   return { problems: found.slice(0, Number(query.get('limit') ?? 100)), total: found.length };
 }
 
+const marks = new Map();
+
+function problemDetail(id) {
+  const problem = data.problems.find((one) => one.event_id === id);
+  if (problem === undefined) return null;
+  const trigger = data.triggers.find((one) => one.id === problem.trigger_id);
+  const items = data.items.filter((one) => one.host_id === problem.host_id).slice(0, 2).map(itemJSON);
+  const earlier = data.problems.filter((one) => one.trigger_id === problem.trigger_id && one.at < problem.at).slice(0, 10).map(({ event_id, at, recovered_at }) => ({ event_id, at, recovered_at }));
+  return { problem, expression: trigger?.expression ?? '', recovery_expression: '', items, marks: marks.get(id) ?? [], earlier };
+}
+
+function acknowledge(id, { message }) {
+  const problem = data.problems.find((one) => one.event_id === id);
+  if (problem === undefined) return null;
+  problem.acknowledged = true;
+  marks.set(id, [...(marks.get(id) ?? []), { at: Date.now(), author: 'ada', message }]);
+  return {};
+}
+
 function list(rows, query, name, text) {
   const word = (query.get('search') ?? '').toLowerCase();
   const found = rows.filter((row) => text(row).toLowerCase().includes(word));
@@ -267,6 +286,7 @@ function api(path, query) {
   if (path === '/api/values') return values(query);
   if (path === '/api/chart') return chart(query);
   if (path === '/api/problems') return problems(query);
+  if (path.startsWith('/api/problems/')) return problemDetail(id);
   if (path === '/api/triggers') return list(data.triggers.filter((t) => !query.get('host') || t.host_id === query.get('host')), query, 'triggers', (t) => t.name);
   if (path === '/api/queue') return queue();
   if (path === '/api/search') return search(query);
@@ -285,6 +305,8 @@ function changed(method, url, body) {
   if (url.pathname === '/api/standby') return standby();
   if (url.pathname === '/api/alerting/paused') return { paused: false };
   if (url.pathname.startsWith('/api/storage')) return store(method, url.pathname, body);
+  const seen = /^\/api\/problems\/(\d+)\/acknowledge$/.exec(url.pathname);
+  if (seen !== null && method === 'POST') return acknowledge(seen[1], body);
   if (url.pathname.startsWith('/api/alert')) return alerts(method, url.pathname, body, url.searchParams);
   return null;
 }

@@ -101,6 +101,16 @@ export interface Problem {
   links?: { name: string; url: string }[];
 }
 
+/** A problem and why it is there. */
+export interface ProblemDetail {
+  problem: Problem;
+  expression: string;
+  recovery_expression: string;
+  items: Item[];
+  marks: { at: number; author: string; message: string }[];
+  earlier: { event_id: string; at: number; recovered_at: number | null }[];
+}
+
 export interface Trigger {
   id: string;
   host_id: string;

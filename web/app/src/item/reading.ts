@@ -35,6 +35,13 @@ function isWhole(text: string): boolean {
   return /^\d{1,20}$/.test(text);
 }
 
+/** readingText is a stored value with its unit, as a trigger sees it: a counter stays a count. */
+export function readingText(units: string, value: Value): string {
+  const number = toNumber(value);
+  const text = number === null ? value.v : formatValue(number, units, 6);
+  return value.mapped === undefined || value.mapped === '' ? text : `${value.mapped} (${text})`;
+}
+
 export function isCounter(item: { labels: Record<string, string> | null }): boolean {
   return item.labels?.type === 'counter';
 }

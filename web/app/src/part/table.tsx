@@ -1,6 +1,6 @@
 // A table: sticky head, sorting by any column, numbers to the right, the whole row as the link.
 
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, Fragment } from 'preact';
 import { useState } from 'preact/hooks';
 import { natural } from '../format/natural.ts';
 import { go, href } from '../state/route.ts';
@@ -23,21 +23,26 @@ interface Props<Row> {
   rows: Row[];
   rowKey: (row: Row) => string;
   rowLink?: (row: Row) => string;
+  /** What a click on a row does instead of following a link, and what stands below the row while it is open; null for nothing. */
+  rowClick?: (row: Row) => void;
+  detail?: (row: Row) => ComponentChildren;
   /** Column and direction at first: "name" or "-name". */
   sort?: string;
   dimmed?: boolean;
 }
 
-export function Table<Row>({ caption, columns, rows, rowKey, rowLink, sort = '', dimmed = false }: Props<Row>) {
+export function Table<Row>({ caption, columns, rows, rowKey, rowLink, rowClick, detail, sort = '', dimmed = false }: Props<Row>) {
   const [order, setOrder] = useState(sort);
   const sorted = sortRows(rows, columns, order);
   const click = (event: MouseEvent, row: Row): void => {
-    if (rowLink === undefined || (event.target as Element).closest('a,button') !== null || getSelection()?.toString()) return;
+    if ((event.target as Element).closest('a,button') !== null || getSelection()?.toString()) return;
+    rowClick?.(row);
+    if (rowLink === undefined) return;
     if (event.metaKey || event.ctrlKey) open(href(rowLink(row)), '_blank', 'noopener');
     else go(href(rowLink(row)));
   };
   return (
-    <table class={`list${dimmed ? ' dimmed' : ''}${rowLink === undefined ? '' : ' linked'}`}>
+    <table class={`list${dimmed ? ' dimmed' : ''}${rowLink === undefined && rowClick === undefined ? '' : ' linked'}`}>
       <caption class="unseen">{caption}</caption>
       <thead>
         <tr>
@@ -56,16 +61,28 @@ export function Table<Row>({ caption, columns, rows, rowKey, rowLink, sort = '',
       </thead>
       <tbody>
         {sorted.map((row) => (
-          <tr key={rowKey(row)} onClick={(event) => click(event, row)}>
-            {columns.map((column) => (
-              <td key={column.id} class={classes(column)}>
-                {column.cell(row)}
-              </td>
-            ))}
-          </tr>
+          <Fragment key={rowKey(row)}>
+            <tr onClick={(event) => click(event, row)}>
+              {columns.map((column) => (
+                <td key={column.id} class={classes(column)}>
+                  {column.cell(row)}
+                </td>
+              ))}
+            </tr>
+            <Below columns={columns.length}>{detail?.(row)}</Below>
+          </Fragment>
         ))}
       </tbody>
     </table>
+  );
+}
+
+function Below({ columns, children }: { columns: number; children?: ComponentChildren }) {
+  if (children === undefined || children === null) return null;
+  return (
+    <tr class="detail-row">
+      <td colSpan={columns}>{children}</td>
+    </tr>
   );
 }
 

@@ -12,6 +12,7 @@ import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { live, missed, problemsChanged, serverNow } from '../state/live.ts';
 import { route, setParams } from '../state/route.ts';
+import { ProblemPart } from './problemdetail.tsx';
 import { windowKey, windowNow } from '../state/window.ts';
 import { dateTime } from '../time/clock.ts';
 
@@ -34,6 +35,9 @@ export function ProblemTable({ fixed }: { fixed: { host?: string } }) {
   const { params } = useCell(route);
   const all = params.get('show') === 'all';
   const severity = params.get('severity') ?? '';
+  const open = params.get('problem') ?? '';
+  const toggle = (p: Problem): void => setParams({ problem: open === p.event_id ? '' : p.event_id }, false);
+  const columns = columnsOf(open, toggle);
   const [search, setSearch] = useState(params.get('search') ?? '');
   const later = useLater(search.trim());
   useEffect(() => setParams({ search: later }), [later]);
@@ -83,10 +87,11 @@ export function ProblemTable({ fixed }: { fixed: { host?: string } }) {
       {loaded.data !== null && loaded.data.problems.length > 0 && (
         <Table
           caption="Problems"
-          columns={fixed.host === undefined ? COLUMNS : COLUMNS.filter((column) => column.id !== 'host')}
+          columns={fixed.host === undefined ? columns : columns.filter((column) => column.id !== 'host')}
           rows={worstFirst(loaded.data.problems)}
           rowKey={(problem) => problem.event_id}
-          rowLink={(problem) => `/hosts/${problem.host_id}`}
+          rowClick={toggle}
+          detail={(problem) => (problem.event_id === open ? <ProblemPart id={open} seen={loaded.reload} /> : null)}
           dimmed={loaded.error !== null}
         />
       )}
@@ -122,7 +127,7 @@ export function SeverityWord({ severity }: { severity: Severity }) {
   );
 }
 
-const COLUMNS: Column<Problem>[] = [
+const columnsOf = (open: string, toggle: (p: Problem) => void): Column<Problem>[] => [
   { id: 'severity', title: 'Severity', cell: (p) => <SeverityWord severity={p.severity} />, sort: (p) => SEVERITIES.indexOf(p.severity), class: 'severity-cell' },
   {
     id: 'host',
@@ -136,7 +141,9 @@ const COLUMNS: Column<Problem>[] = [
     title: 'Problem',
     cell: (p) => (
       <>
-        <span class="problem-name">{p.name}</span>
+        <button type="button" class="row-button" aria-expanded={p.event_id === open} onClick={() => toggle(p)}>
+          <span class="problem-name">{p.name}</span>
+        </button>
         {p.acknowledged && <span class="muted"> seen</span>}
         {p.opdata !== '' && <span class="muted problem-opdata">{p.opdata}</span>}
         {p.links?.map((link) => (

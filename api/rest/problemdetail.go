@@ -1,0 +1,103 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"tidemark/api"
+	"tidemark/model"
+)
+
+// ProblemDetail is one problem and why it is there.
+type ProblemDetail struct {
+	Problem Problem `json:"problem"`
+	// Expression is the trigger's as it is now; empty when the trigger is gone.
+	Expression         string `json:"expression"`
+	RecoveryExpression string `json:"recovery_expression"`
+	// Items are those of the expression, in its order, with their newest values.
+	Items []Item `json:"items"`
+	// Marks are who has seen it, oldest first.
+	Marks []ProblemMark `json:"marks"`
+	// Earlier are the problems of the same trigger before it, newest first.
+	Earlier []EarlierProblem `json:"earlier"`
+}
+
+// ProblemMark is that somebody has seen a problem. At is Unix milliseconds.
+type ProblemMark struct {
+	At      int64  `json:"at"`
+	Author  string `json:"author"`
+	Message string `json:"message"`
+}
+
+// EarlierProblem is a problem of the same trigger. Times are Unix milliseconds.
+type EarlierProblem struct {
+	EventID     string `json:"event_id"`
+	At          int64  `json:"at"`
+	RecoveredAt *int64 `json:"recovered_at"`
+}
+
+const (
+	// maxEarlier bounds the earlier problems that are shown, earlierScanned how many of the host's are looked through for them.
+	maxEarlier     = 10
+	earlierScanned = 500
+)
+
+func (a *API) getProblem(r *http.Request) (any, error) {
+	id, err := parseID("id", r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := a.options.Problems.Find(r.Context(), ProblemFilter{Before: model.EventID(id) + 1, Limit: 1})
+	if err != nil {
+		return nil, fmt.Errorf("find the problem: %w", err)
+	}
+	if len(found) == 0 || found[0].ID != model.EventID(id) {
+		return nil, api.NotFound(fmt.Sprintf("there is no problem with id %d", id))
+	}
+	formatted, err := a.formatProblems(r.Context(), found)
+	if err != nil {
+		return nil, err
+	}
+	p := &found[0]
+	out := &ProblemDetail{Problem: formatted[0]}
+	if t, ok := a.options.Configuration().Trigger(p.TriggerID); ok {
+		out.Expression, out.RecoveryExpression = t.Expression, t.Recovery
+	}
+	if out.Items, err = a.itemsOfTrigger(r.Context(), p.TriggerID); err != nil {
+		return nil, err
+	}
+	marks, err := a.options.Problems.Marks(r.Context(), p.ID)
+	if err != nil {
+		return nil, err
+	}
+	out.Marks = append([]ProblemMark{}, marks...)
+	out.Earlier, err = a.earlier(r.Context(), p)
+	return out, err
+}
+
+// itemsOfTrigger are the items in its expression, each once.
+func (a *API) itemsOfTrigger(ctx context.Context, id model.TriggerID) ([]Item, error) {
+	var entries []model.Entry
+	seen := make(map[model.ItemID]bool)
+	for _, item := range a.options.Problems.Items(id) {
+		if e, ok := a.options.Catalog.Item(item); ok && !seen[item] {
+			seen[item] = true
+			entries = append(entries, e)
+		}
+	}
+	items, err := a.formatItems(ctx, entries)
+	return append([]Item{}, items...), err
+}
+
+// earlier are the newest problems of the same trigger before p, among the host's last ones.
+func (a *API) earlier(ctx context.Context, p *model.Problem) ([]EarlierProblem, error) {
+	list := []EarlierProblem{}
+	before, _, err := a.options.Problems.Find(ctx, ProblemFilter{Host: p.HostID, Before: p.ID, Limit: earlierScanned})
+	for i := range before {
+		if before[i].TriggerID == p.TriggerID && len(list) < maxEarlier {
+			list = append(list, EarlierProblem{EventID: formatID(before[i].ID), At: floorMillis(before[i].At), RecoveredAt: optionalMillis(before[i].RecoveredAt)})
+		}
+	}
+	return list, err
+}
