@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs the browser test twice: against the fake server, and against the real binary (TIDEMARK_BIN, default
-# bin/tidemark) in an empty data folder on ports of its own.
+# Runs the browser tests: what needs no common server two files at a time, then the rest one after the other on the real binary (TIDEMARK_BIN, default
+# bin/tidemark) in an empty data folder on ports of its own. Names of files (journeys, page, …) run only these.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -30,11 +30,19 @@ read -r http trapper < <(node -e '
   Promise.all([free(), free()]).then((ports) => console.log(...ports));
 ')
 
-env -u TIDEMARK_URL node --test page.test.mjs
-env -u TIDEMARK_URL node --test manage.test.mjs
-env -u TIDEMARK_URL node --test dashboards.test.mjs
-TIDEMARK_BIN="$bin" node --test people.test.mjs
-TIDEMARK_BIN="$bin" node --test config.test.mjs
+# wanted keeps the files that were asked for.
+wanted() {
+  for name in "$@"; do
+    if [ ${#only[@]} -eq 0 ] || [[ " ${only[*]} " == *" $name "* ]]; then echo "$name.test.mjs"; fi
+  done
+}
+only=("$@")
+
+mapfile -t apart < <(wanted page people config dashboards manage)
+if [ ${#apart[@]} -gt 0 ]; then env -u TIDEMARK_URL node --test --test-concurrency=2 "${apart[@]}"; fi
+
+mapfile -t shared < <(wanted page manage dashboards journeys budgets)
+[ ${#shared[@]} -gt 0 ] || exit 0
 
 "$bin" up --data "$data/data" --http "127.0.0.1:$http" --trapper "127.0.0.1:$trapper" >"$data/log" 2>&1 &
 server=$!
@@ -44,8 +52,10 @@ for _ in $(seq 120); do
   sleep 0.5
 done
 export TIDEMARK_URL="http://127.0.0.1:$http" TIDEMARK_TRAPPER="127.0.0.1:$trapper"
-{ node --test page.test.mjs && node --test manage.test.mjs && node --test dashboards.test.mjs; } || {
-  echo "run.sh: the server's log ends with:" >&2
-  tail -20 "$data/log" >&2
-  exit 1
-}
+for file in "${shared[@]}"; do # one after the other: a later one finds what an earlier one left
+  node --test "$file" || {
+    echo "run.sh: the server's log ends with:" >&2
+    tail -20 "$data/log" >&2
+    exit 1
+  }
+done
