@@ -246,7 +246,7 @@ journey('storage: how long will it last, and keeping values longer', async (page
   await page.goto(base);
   await press('Storage');
   await page.locator('[data-number="lasts"]').waitFor();
-  await page.getByRole('heading', { name: 'How long values are kept' }).waitFor();
+  await page.getByRole('heading', { name: 'Retention' }).waitFor();
   await write('Values of all items', 'long');
   await press('Keep them so long');
   await page.getByRole('alert').getByText('“long” is no time').waitFor();

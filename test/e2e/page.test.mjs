@@ -50,6 +50,12 @@ async function openHost(page, query = '') {
   return host;
 }
 
+/** The view of one problem, none where nothing was ever wrong. */
+async function problemViews() {
+  const { problems } = await (await fetch(`${target.base}/api/problems?limit=1`)).json();
+  return problems.map((one) => `/problems?show=all&last=1d&problem=${one.event_id}`);
+}
+
 test('first start: one machine, moving charts, without a click', async () => {
   const first = target.fake ? await startTarget('--hosts', '1', '--age', '3') : target;
   const { page, faults, close } = await openPage(browser, first.base);
@@ -329,7 +335,7 @@ test('a lost server is said, and contact comes back by itself', async () => {
 
 story('narrow: nothing is wider than the screen, the rail is at the bottom', async (page) => {
   const host = await openHost(page);
-  for (const view of [...VIEWS, `/hosts/${host.id}`, `/hosts/${host.id}/values`, `/hosts/${host.id}/triggers`]) {
+  for (const view of [...VIEWS, ...(await problemViews()), `/hosts/${host.id}`, `/hosts/${host.id}/values`, `/hosts/${host.id}/triggers`]) {
     await page.goto(target.base + view);
     await settled(page);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -360,7 +366,7 @@ story('narrow: the pages that have no room in the bar are under More', async (pa
 for (const colorScheme of ['light', 'dark']) {
   story(`no serious finding of axe, ${colorScheme}`, async (page) => {
     const host = await openHost(page);
-    for (const view of [...VIEWS, `/hosts/${host.id}`, `/hosts/${host.id}/triggers`]) {
+    for (const view of [...VIEWS, ...(await problemViews()), `/hosts/${host.id}`, `/hosts/${host.id}/triggers`]) {
       await page.goto(target.base + view);
       await settled(page);
       await page.evaluate(AXE);

@@ -22,12 +22,14 @@ const instance = encodeURIComponent(instances[0]?.id ?? '');
 const dearest = instances.length === 0 ? '' : (await (await fetch(`${target.base}/api/mongo/requests?instance=${instance}&limit=1`)).json()).rows[0]?.id;
 const { items: lines } = await (await fetch(`${target.base}/api/items?host=${host}&search=syslog`)).json();
 const { items: units } = await (await fetch(`${target.base}/api/items?host=${host}&search=nginx`)).json();
+const { problems: open } = await (await fetch(`${target.base}/api/problems?open=true`)).json();
 const only = process.argv.slice(3);
 const pages = {
   'first-start': [first.base, '/'],
   overview: [target.base, '/'],
   host: [target.base, `/hosts/${host}?last=15m`],
   problems: [target.base, '/problems'],
+  problem: [target.base, `/problems?problem=${open[0]?.event_id}`],
   hosts: [target.base, '/hosts'],
   values: [target.base, '/hosts/values'],
   item: [target.base, `/items/${items[0].id}?last=15m`],

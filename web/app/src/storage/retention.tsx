@@ -12,7 +12,7 @@ export function RetentionSection({ changes, store, now }: { changes: boolean; st
   const state = useLoad((signal) => getRetention(signal), []);
   return (
     <section aria-labelledby="retention-title">
-      <h2 id="retention-title">How long values are kept</h2>
+      <h2 id="retention-title">Retention</h2>
       {state.error !== null && <Failure error={state.error} retry={state.reload} />}
       {state.data !== null && (
         <>

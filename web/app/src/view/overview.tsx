@@ -113,7 +113,7 @@ function Wrong({ state }: { state: Overview }) {
 
 function OldestLine({ problem }: { problem: Problem }) {
   return (
-    <Link to={`/hosts/${problem.host_id}/problems`} class={`oldest-line severity-${problem.severity.replace(' ', '-')}`} title={`${problem.severity}, since ${dateTime(problem.at)}`}>
+    <Link to={`/hosts/${problem.host_id}/problems`} query={{ problem: problem.event_id }} class={`oldest-line severity-${problem.severity.replace(' ', '-')}`} title={`${problem.severity}, since ${dateTime(problem.at)}`}>
       <span class="unseen">{problem.severity}</span>
       <span class="oldest-host">{problem.host_name || problem.host}</span>
       <span class="oldest-name">{problem.name}</span>

@@ -1,6 +1,6 @@
 // Below a problem: why it fired, who has seen it, and when it was there before.
 
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { acknowledge, getProblem, getValues } from '../api/client.ts';
 import type { Item, ProblemDetail, Value } from '../api/types.ts';
 import { formatDuration, plural } from '../format/number.ts';
@@ -40,6 +40,9 @@ export function ProblemPart({ id, seen }: { id: string; seen: () => void }) {
     },
     [id, changed],
   );
+  const part = useRef<HTMLDivElement>(null);
+  const ready = loaded.data !== null;
+  useEffect(() => part.current?.scrollIntoView({ block: 'nearest' }), [ready]); // a link may open a problem far down
   if (loaded.error !== null) return <Failure error={loaded.error} retry={loaded.reload} />;
   if (loaded.data === null) return <p class="muted">Reading why it fired…</p>;
   const { detail, rows } = loaded.data;
@@ -48,7 +51,7 @@ export function ProblemPart({ id, seen }: { id: string; seen: () => void }) {
     seen();
   };
   return (
-    <div class="problem-part">
+    <div class="problem-part" ref={part}>
       <Why detail={detail} rows={rows} />
       <Marks detail={detail} done={again} />
       <Earlier detail={detail} />

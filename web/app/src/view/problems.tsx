@@ -141,7 +141,7 @@ const columnsOf = (open: string, toggle: (p: Problem) => void): Column<Problem>[
     title: 'Problem',
     cell: (p) => (
       <>
-        <button type="button" class="row-button" aria-expanded={p.event_id === open} onClick={() => toggle(p)}>
+        <button type="button" class="row-button beside" aria-expanded={p.event_id === open} onClick={() => toggle(p)}>
           <span class="problem-name">{p.name}</span>
         </button>
         {p.acknowledged && <span class="muted"> seen</span>}
