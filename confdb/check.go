@@ -3,12 +3,12 @@ package confdb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"tidemark/expr"
+	"tidemark/internal/schedule"
 )
 
 // checkItem remarks what is taken and cannot work: intervals and times that cannot be read, and steps. Texts with user macros are not looked at,
@@ -21,7 +21,7 @@ func (d *decoder) checkItem(n *node, f *itemFields) {
 		return n.line
 	}
 	if err := checkDelay(f.delay); err != nil {
-		d.report.remark(d.path, place("delay"), "delay %q: %v; kept, but not collected", f.delay, err)
+		d.report.remark(d.path, place("delay"), "delay: %v; kept, but not collected", err)
 	}
 	for _, x := range []struct{ field, text string }{{"history", f.history}, {"trends", f.trends}} {
 		span, ok := expr.ParseDuration(x.text, false)
@@ -50,26 +50,11 @@ func (d *decoder) checkItem(n *node, f *itemFields) {
 
 func hasMacro(text string) bool { return strings.Contains(text, "{$") || strings.Contains(text, "{#") }
 
-// checkDelay looks at an update interval: a time, and behind semicolons intervals for periods ("10s/1-5,9:00-18:00") and times ("wd1h9").
+// checkDelay looks at an update interval with the eyes of the collectors, at all parts but those with macros.
 func checkDelay(delay string) error {
-	simple, custom, _ := strings.Cut(delay, ";")
-	if span, ok := expr.ParseDuration(simple, false); !hasMacro(simple) && simple != "" && (!ok || span < 0 || span > 24*time.Hour) {
-		return errors.New("expected 0 to 24h, such as 30s or 1m")
-	}
-	if custom == "" {
-		return nil
-	}
-	for part := range strings.SplitSeq(custom, ";") {
-		span, period, flexible := strings.Cut(part, "/")
-		if hasMacro(part) {
-			continue
-		}
-		if _, ok := expr.ParseDuration(span, false); flexible && (!ok || period == "") {
-			return fmt.Errorf("expected an interval and a period such as 10s/1-5,9:00-18:00, found %q", part)
-		}
-		if !flexible && !slices.ContainsFunc([]string{"md", "wd", "h", "m", "s"}, func(p string) bool { return strings.HasPrefix(part, p) }) {
-			return fmt.Errorf("expected times such as wd1-5h9, found %q", part)
-		}
+	parts := slices.DeleteFunc(strings.Split(delay, ";"), hasMacro)
+	if _, err := schedule.Parse(strings.Join(parts, ";")); err != nil && !errors.Is(err, schedule.ErrZero) {
+		return err
 	}
 	return nil
 }

@@ -124,6 +124,22 @@ func TestImport_warnings(t *testing.T) {
 	}
 }
 
+// Intervals are remarked that the collectors cannot read, and no others.
+func TestCheckDelay(t *testing.T) {
+	for _, delay := range []string{
+		"", "0", "0s", "30", "1m", "1d", "{$DELAY}", "{#DELAY};m/5", "{$DELAY};10s/1-5,09:00-18:00", "0s;m/1", "0;wd1-5h9-18m/15", "md1-7wd1h8,20m/30", "1m;10s/1-5,9:00-18:00;h9",
+	} {
+		if err := checkDelay(delay); err != nil {
+			t.Errorf("%q: %v", delay, err)
+		}
+	}
+	for _, delay := range []string{"often", "1x", "2d", "0s;n/1", "1m;10s/1-5", "{$DELAY};m/0", "1m;s/x"} {
+		if checkDelay(delay) == nil {
+			t.Errorf("%q is taken for an interval", delay)
+		}
+	}
+}
+
 func TestDraft(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, t.TempDir())

@@ -2,6 +2,7 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -36,6 +37,9 @@ func (s set) has(i int) bool { return s&(1<<i) != 0 }
 // MaxDelay bounds a delay, as in Zabbix: a day.
 const MaxDelay = 24 * time.Hour
 
+// ErrZero is of an interval that can be read and is never due, as that of items which are sent to the server.
+var ErrZero = errors.New("it is zero")
+
 // Parse reads an interval. Anything else than the three forms is an error that names the part.
 func Parse(text string) (s Schedule, err error) {
 	parts := strings.Split(text, ";")
@@ -68,7 +72,7 @@ func Parse(text string) (s Schedule, err error) {
 		s.times = append(s.times, t)
 	}
 	if s.delay == 0 && len(s.flexible) == 0 && len(s.times) == 0 {
-		return s, fmt.Errorf("interval %q: it is zero", text)
+		return s, fmt.Errorf("interval %q: %w", text, ErrZero)
 	}
 	return s, nil
 }

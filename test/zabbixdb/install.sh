@@ -39,7 +39,10 @@ for database in $databases; do
 		echo "zabbix: cannot download $package" >&2
 		exit 1
 	}
-	dpkg-deb -x "$work/$package"_*.deb "$root"
-	mv "$root/usr/sbin/zabbix_server" "$root/usr/sbin/zabbix_server_$database"
+	# By way of a folder of its own: the server of test/conformance and test/proxy lies in $root by the name that both packages have.
+	dpkg-deb -x "$work/$package"_*.deb "$work/$package"
+	mv "$work/$package/usr/sbin/zabbix_server" "$root/usr/sbin/zabbix_server_$database"
+	mkdir -p "$root/usr/share"
+	cp -R "$work/$package/usr/share/$package" "$root/usr/share/"
 	[ -s "$root/usr/share/$package/data.sql.gz" ] || { echo "zabbix: $package has no schema" >&2; exit 1; }
 done
