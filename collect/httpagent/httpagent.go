@@ -69,9 +69,12 @@ func New(o Options) *Checker {
 	return &Checker{o: o, transports: make(map[transportKey]*http.Transport)}
 }
 
+// maxPerHost is how many checks of a host are under way at once, and so how many connections to a site are worth keeping.
+const maxPerHost = 8
+
 // Kind returns the kind of checks that a poller makes with the checker.
 func (c *Checker) Kind() poller.Kind {
-	return poller.Kind{Name: "http agent", Types: []model.ItemType{model.HTTPAgent}, Checker: c, MaxInFlight: 2000, MaxPerHost: 8}
+	return poller.Kind{Name: "http agent", Types: []model.ItemType{model.HTTPAgent}, Checker: c, MaxInFlight: 2000, MaxPerHost: maxPerHost}
 }
 
 // Close ends the connections that are kept.

@@ -53,7 +53,7 @@ func (c *Checker) newTransport(q *model.HTTPRequest, own bool) (*http.Transport,
 	}
 	dialer := &net.Dialer{Control: c.o.Rules.Control}
 	t := &http.Transport{
-		DialContext: dialer.DialContext, TLSClientConfig: secure, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, MaxIdleConns: 1000,
+		DialContext: dialer.DialContext, TLSClientConfig: secure, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: maxPerHost, MaxIdleConns: 1000,
 		IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHeaderBytes,
 	}
 	protocols := []string{"h2", "http/1.1"}

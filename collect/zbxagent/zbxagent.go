@@ -81,7 +81,8 @@ func New(o Options) *Checker {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Checker{o: o, plain: make(map[string]time.Time), old: make(map[string]bool)}
+	// A connection is for one key and ends with its deadline, so keep-alive would only cost its four system calls.
+	c := &Checker{o: o, dialer: net.Dialer{KeepAlive: -1}, plain: make(map[string]time.Time), old: make(map[string]bool)}
 	if o.Source.IsValid() {
 		c.dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(o.Source, 0))
 	}

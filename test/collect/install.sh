@@ -9,6 +9,7 @@ need() { # need PROGRAM PACKAGE
 missing=""
 need /usr/sbin/zabbix_agentd zabbix-agent
 need /usr/sbin/zabbix_agent2 zabbix-agent2
+need /usr/bin/zabbix_sender zabbix-sender
 need /usr/sbin/snmpd snmpd
 need /usr/bin/snmptrap snmp
 need /usr/sbin/nginx nginx-light

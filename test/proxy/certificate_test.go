@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,24 +87,64 @@ func TestCertificates(t *testing.T) {
 		"host": "db1", "proxy": object{"name": "branch"},
 		"items": []object{{"name": "numbers", "type": "TRAP", "key": "numbers", "delay": "0", "value_type": "UNSIGNED"}},
 	})
-	began := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
-
-	theirs := startZabbixProxy(t, s, fmt.Sprintf("TLSConnect=cert\nTLSCAFile=%[1]s/ca.pem\nTLSCertFile=%[1]s/branch.pem\nTLSKeyFile=%[1]s/branch.key\n"+
-		"TLSServerCertIssuer=CN=Branch CA,O=Branch\nTLSServerCertSubject=CN=server,O=Branch\n", a.dir))
-	until(t, "values of zabbix_proxy arrive", func() bool {
-		return theirs.send(numbered(began, 0, 1)) && len(s.values("db1", "numbers")) > 0
-	})
-	theirs.kill()
-
-	ours := startTidemarkProxy(t, s.trapper, certificateSettings(a, "branch"))
-	until(t, "our proxy takes values", func() bool { return sendTo(ours.address, numbered(began, 1, 2)) })
-	until(t, "values of our proxy arrive", func() bool { return len(s.values("db1", "numbers")) == 2 })
-	ours.kill()
+	throughBoth(t, s, fmt.Sprintf("TLSConnect=cert\nTLSCAFile=%[1]s/ca.pem\nTLSCertFile=%[1]s/branch.pem\nTLSKeyFile=%[1]s/branch.key\n"+
+		"TLSServerCertIssuer=CN=Branch CA,O=Branch\nTLSServerCertSubject=CN=server,O=Branch\n", a.dir), certificateSettings(a, "branch"))
 
 	other := startTidemarkProxy(t, s.trapper, certificateSettings(a, "other"))
 	until(t, "a proxy with another certificate is refused", func() bool {
 		return strings.Contains(fmt.Sprint(other.state().Problems), `connection of type "cert" is not allowed for proxy "branch"`)
 	})
+}
+
+// Both proxies speak to our server without encryption.
+func TestUnencrypted(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "")
+	s.tell("proxies", "add", "branch", "--accept", "unencrypted")
+	s.importHosts(object{
+		"host": "db1", "proxy": object{"name": "branch"},
+		"items": []object{{"name": "numbers", "type": "TRAP", "key": "numbers", "delay": "0", "value_type": "UNSIGNED"}},
+	})
+	throughBoth(t, s, "", "")
+}
+
+// throughBoth sends values through Debian's zabbix_proxy and then through ours, which have connections as their settings say. Server and proxy
+// are killed while values wait in the proxy: each value arrives once.
+func throughBoth(t *testing.T, s *server, theirSettings, ourSettings string) {
+	t.Helper()
+	began := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
+	arrived := func(n int) func() bool { return func() bool { return len(s.values("db1", "numbers")) >= n } }
+
+	theirs := startZabbixProxy(t, s, theirSettings)
+	until(t, "zabbix_proxy takes values", func() bool { return theirs.send(numbered(began, 0, 1)) })
+	until(t, "values of zabbix_proxy arrive", arrived(1))
+	s.kill()
+	before := theirs.kept()
+	until(t, "zabbix_proxy takes values for later", func() bool { return theirs.send(numbered(began, 1, 300)) })
+	// It takes values before they are in its database; a kill would lose those.
+	until(t, "zabbix_proxy keeps the values", func() bool { return theirs.kept() >= before+299 })
+	theirs.kill()
+	theirs.start()
+	s.start()
+	until(t, "the backlog of zabbix_proxy arrives", arrived(300))
+	theirs.kill()
+
+	ours := startTidemarkProxy(t, s.trapper, ourSettings)
+	until(t, "our proxy takes values", func() bool { return sendTo(ours.address, numbered(began, 300, 301)) })
+	until(t, "values of our proxy arrive", arrived(301))
+	s.kill()
+	until(t, "our proxy takes values for later", func() bool { return sendTo(ours.address, numbered(began, 301, 600)) })
+	ours.restart()
+	s.start()
+	until(t, "the backlog of our proxy arrives", arrived(600))
+	s.restart()
+	got := inOrder(s.values("db1", "numbers"), "0")
+	for n, v := range got {
+		if v != strconv.Itoa(n) || len(got) != 600 {
+			t.Fatalf("value %d of %d is %s; each of 600 must be there once", n, len(got), v)
+		}
+	}
+	ours.kill()
 }
 
 // certificateSettings are those of a proxy with a certificate.
