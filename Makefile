@@ -83,7 +83,8 @@ test-rolling: build
 conformance: $(BIN)
 	TIDEMARK_CONFORMANCE=1 TIDEMARK_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m -v ./test/conformance
 
-# The ladder of new values per second; results go into docs/benchmarks.md.
+# The ladder of new values per second, then Zabbix 6.0 with PostgreSQL 15 beside it (as root; COMPARE= leaves that out). Some five minutes;
+# results go into docs/benchmarks.md.
 bench-nvps: build
 	bash bench/nvps.sh
 
