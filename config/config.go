@@ -126,6 +126,8 @@ type Storage struct {
 	QueryLogBytes int64
 	// MinimumAge is how long values shall be kept in any case; there is a warning when the disk space does not reach for it. Zero for none.
 	MinimumAge time.Duration
+	// MinimumAges are those of items whose history is kept long, as ParseMinimumAges reads them.
+	MinimumAges string
 	// MinuteShare and HourShare are the parts of the disk space that summaries of minutes and hours may take, in percent; 0 for none of them.
 	MinuteShare, HourShare int
 }

@@ -71,6 +71,7 @@ var fields = slices.Concat([]field{
 	setting("collect.java_gateway", parseText, func(c *Config) *string { return &c.Collect.JavaGateway }, checkOptionalAddress),
 	setting("collect.ssl_folder", parseText, func(c *Config) *string { return &c.Collect.SSLFolder }, anything),
 	setting("storage.minimum_age", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.MinimumAge }, checkAge),
+	setting("storage.minimum_ages", parseText, func(c *Config) *string { return &c.Storage.MinimumAges }, checkAges),
 	setting("storage.tiers.minute_share", parsePercent, func(c *Config) *int { return &c.Storage.MinuteShare }, checkShare),
 	setting("storage.tiers.hour_share", parsePercent, func(c *Config) *int { return &c.Storage.HourShare }, checkShare),
 	setting("storage.headroom.hold_at", parsePercent, func(c *Config) *int { return &c.Storage.Headroom.HoldAt }, checkHoldAt),

@@ -186,6 +186,39 @@ func (q *Querier) HasMinutes() bool {
 	return ok
 }
 
+// Merged streams binary values that merge to the same as those of a range, from tiers where the engine has them; see storage.Merger. Values that
+// are no binary ones are left out.
+func (q *Querier) Merged(ctx context.Context, items []model.ItemID, r model.TimeRange, cell func(at int64) int, fn func(*model.Columns) error) error {
+	m, ok := q.reader.(storage.Merger)
+	if !ok {
+		return q.Read(ctx, items, r, 0, func(c *model.Columns) error {
+			if c.Type != model.Binary {
+				return nil
+			}
+			return fn(c)
+		})
+	}
+	if len(items) > q.options.MaxItems {
+		return q.fail(&LimitError{"the query touches more items than allowed; narrow the matchers", int64(q.options.MaxItems)})
+	}
+	if len(items) == 0 || r.From >= r.To {
+		return nil
+	}
+	if q.options.Log != nil {
+		q.options.Log(items, r, 0)
+	}
+	n := 0
+	err := m.Merged(ctx, storage.Query{Items: items, Range: r, MaxBytes: q.options.MaxBytes}, cell, func(c *model.Columns) error {
+		n += len(c.At)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return fn(c)
+	})
+	q.values.Add(n)
+	return q.fail(err)
+}
+
 // Fold streams what the values of each step come to, summed up by the engine where it decodes them; see storage.Folder. Only where CanFold.
 func (q *Querier) Fold(ctx context.Context, items []model.ItemID, r model.TimeRange, step int64, fn func(*storage.FoldColumns) error) error {
 	f, ok := q.reader.(storage.Folder)

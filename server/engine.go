@@ -12,6 +12,7 @@ import (
 	"tidemark/storage/dbengine"
 	"tidemark/storage/postgres"
 	"tidemark/trendcache"
+	"tidemark/wire/sketch"
 )
 
 // engine is what the server needs of a store; both engines have it all.
@@ -52,7 +53,7 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 	}
 	classes := make([]dbengine.Class, len(s.classes))
 	for i, c := range overrideRetention(s.classes, s.o.OverrideHistory, s.o.OverrideTrends) {
-		classes[i] = dbengine.Class(c)
+		classes[i] = dbengine.Class{History: c.History, Trends: c.Trends, MinimumAge: s.o.minimumAge(c.History)}
 	}
 	hot, err := hotCodec(s.o.HotCodec)
 	if err != nil {
@@ -68,7 +69,7 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 	}
 	db, err := dbengine.Open(ctx, fsys, filepath.Join(s.o.Data, "engine"), dbengine.Options{
 		DiskSpaceBytes: space, PageCacheBytes: cacheBytes, Durability: durability, Classes: classes, Metrics: set, Logger: s.logger,
-		Snapshots: shelf, HotCodec: hot,
+		Snapshots: shelf, HotCodec: hot, Merge: sketch.AppendMerged,
 		MinimumAge: s.o.MinimumAge, MinuteShare: s.o.MinuteShare, HourShare: s.o.HourShare,
 	})
 	if err != nil {

@@ -73,7 +73,7 @@ func (s *Server) applyOverride(ctx context.Context) error {
 	case *dbengine.DB:
 		out := make([]dbengine.Class, len(classes))
 		for i, c := range classes {
-			out[i] = dbengine.Class(c)
+			out[i] = dbengine.Class{History: c.History, Trends: c.Trends, MinimumAge: s.o.minimumAge(c.History)}
 		}
 		return e.SetClasses(out)
 	case *postgres.DB:

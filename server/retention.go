@@ -44,6 +44,18 @@ func classOf(classes []retentionClass, history, trends time.Duration) uint8 {
 	return uint8(len(classes) - 1)
 }
 
+// minimumAge returns the minimum age of values whose history is kept so long (0: for ever): that of the longest history in MinimumAges that it reaches; zero
+// if there is none.
+func (o *Options) minimumAge(history time.Duration) time.Duration {
+	var reached, age time.Duration
+	for _, m := range o.MinimumAges {
+		if (history == 0 || history >= m.History) && m.History >= reached {
+			reached, age = m.History, m.Age
+		}
+	}
+	return age
+}
+
 // definition is all that the engine is told of an item.
 func definition(classes []retentionClass, item *model.Item) storage.ItemDefinition {
 	// Items of a host with one interval come in one tick and share their times.

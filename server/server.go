@@ -78,6 +78,8 @@ type Options struct {
 	PageCacheBytes int64
 	// MinimumAge is how long values shall be kept in any case, else there is a warning; 0 for none.
 	MinimumAge time.Duration
+	// MinimumAges are those of items whose history is kept long, in place of MinimumAge.
+	MinimumAges []config.MinimumAge
 	// MinuteShare and HourShare are the parts of the disk space for summaries, in percent: 0 means 15 and 5, a negative number none.
 	MinuteShare, HourShare int
 	// HistoryCacheBytes bounds the values that wait to be stored; 0 means 64 MiB.

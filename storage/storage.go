@@ -84,6 +84,15 @@ type Folder interface {
 	Fold(ctx context.Context, q Query, step int64, fn func(*FoldColumns) error) error
 }
 
+// Merger is an engine that keeps what binary values of minutes and hours merge to.
+type Merger interface {
+	// Merged streams binary values that merge to the same as all those of q's range, in no order: the values themselves, or, at the end of a
+	// minute or an hour, what those behind its begin up to and with its end merge to. Instants of one cell may be merged, those of different
+	// cells are not, as far as values are kept; cells rise in time, and nil puts all into one. Where the values are gone a minute, or else an
+	// hour, counts for the range and the cell that its end is in. Values that do not merge may be left out; Newest is passed over.
+	Merged(ctx context.Context, q Query, cell func(at int64) int, fn func(*model.Columns) error) error
+}
+
 // FoldColumns are folds of one item in rising time order; valid during the call that delivers them.
 type FoldColumns struct {
 	Item  model.ItemID

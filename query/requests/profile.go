@@ -189,20 +189,18 @@ func (r *Reader) fill(ctx context.Context, p *Profile, t *thing, add func(c *Col
 	return nil
 }
 
-// heat reads the latencies of a profile: percentiles by column, the heat map, and the distribution of the whole range. Values come in
-// rising order, so one sketch serves all columns.
+// heat reads the latencies of a profile: percentiles by column, the heat map, and the distribution of the whole range.
 func (r *Reader) heat(ctx context.Context, p *Profile, id model.ItemID) error {
 	if id == 0 {
 		return nil
 	}
-	h := heater{profile: p, lowest: math.MaxInt}
-	err := r.sketches(ctx, []model.ItemID{id}, p.Range, func(c *model.Columns) {
+	h := heater{profile: p, sums: make([]sketch.Sketch, len(p.Columns)), lowest: math.MaxInt}
+	cell := func(at int64) int {
+		return int(min(max((at-1-p.Start)/int64(p.Step), 0), int64(len(p.Columns)-1)))
+	}
+	err := r.sketches(ctx, []model.ItemID{id}, p.Range, cell, func(c *model.Columns) {
 		for i, at := range c.At {
-			if n := int(min(max((at-1-p.Start)/int64(p.Step), 0), int64(len(p.Columns)-1))); n != h.column {
-				h.finish()
-				h.column = n
-			}
-			_ = h.merger.Merge(&h.sum, c.Bytes(i)) // as in latencies
+			_ = h.merger.Merge(&h.sums[cell(at)], c.Bytes(i)) // as in latencies
 		}
 	})
 	if err != nil {
@@ -212,44 +210,47 @@ func (r *Reader) heat(ctx context.Context, p *Profile, id model.ItemID) error {
 	return nil
 }
 
-// heater makes the latencies of a profile, one column after the other.
+// heater makes the latencies of a profile.
 type heater struct {
-	profile     *Profile
-	merger      sketch.Merger
-	sum, whole  sketch.Sketch
-	column      int
+	profile *Profile
+	merger  sketch.Merger
+	// sums are those of the columns.
+	sums        []sketch.Sketch
+	whole       sketch.Sketch
 	lowest, top int
 }
 
 // rowsPerOctave is how many rows of a heat map make a doubling of the latency.
 const rowsPerOctave = 2
 
-// finish takes the column that is being summed up into the profile.
-func (h *heater) finish() {
-	if h.sum.Count == 0 {
+// finish takes a column into the profile.
+func (h *heater) finish(column int) {
+	sum := &h.sums[column]
+	if sum.Count == 0 {
 		return
 	}
-	c := &h.profile.Columns[h.column]
+	c := &h.profile.Columns[column]
 	for i, q := range []float64{0.5, 0.95, 0.99, 1} {
-		c.Quantiles[i] = h.sum.Quantile(q) / 1e9
+		c.Quantiles[i] = sum.Quantile(q) / 1e9
 	}
 	cells := &h.profile.Heat.Cells
-	h.sum.Histogram(func(from, to float64, count uint32) {
+	sum.Histogram(func(from, to float64, count uint32) {
 		row := int(math.Floor(rowsPerOctave * math.Log2((from+to)/2)))
 		h.lowest, h.top = min(h.lowest, row), max(h.top, row)
-		if n := len(*cells); n > 0 && (*cells)[n-1].Column == h.column && (*cells)[n-1].Row == row {
+		if n := len(*cells); n > 0 && (*cells)[n-1].Column == column && (*cells)[n-1].Row == row {
 			(*cells)[n-1].Count += uint64(count)
 			return
 		}
-		*cells = append(*cells, Cell{h.column, row, uint64(count)})
+		*cells = append(*cells, Cell{column, row, uint64(count)})
 	})
-	h.whole.Merge(&h.sum)
-	h.sum.Reset()
+	h.whole.Merge(sum)
 }
 
-// close finishes the last column and numbers the rows from the lowest that is filled.
+// close takes all columns into the profile and numbers the rows from the lowest that is filled.
 func (h *heater) close() {
-	h.finish()
+	for column := range h.sums {
+		h.finish(column)
+	}
 	if h.whole.Count == 0 {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tidemark/model"
 	"tidemark/query"
+	"tidemark/storage"
 	"tidemark/wire/sketch"
 )
 
@@ -40,8 +41,17 @@ var testShapes = []Names{
 // newHistory stores some hours of random statistics with a gap of 40 minutes in them.
 func newHistory(t *testing.T, length time.Duration) *history {
 	t.Helper()
-	end := time.Date(2026, 11, 30, 14, 20, 0, 0, time.UTC)
-	h := &history{store: newTestStore(t, nil, end), begin: end.Add(-length), end: end}
+	return newHistoryIn(t, nil, length)
+}
+
+// testEnd is when histories end.
+var testEnd = time.Date(2026, 11, 30, 14, 20, 0, 0, time.UTC)
+
+// newHistoryIn is newHistory in an engine; nil for one in memory.
+func newHistoryIn(t *testing.T, engine storage.Engine, length time.Duration) *history {
+	t.Helper()
+	end := testEnd
+	h := &history{store: newTestStore(t, engine, end), begin: end.Add(-length), end: end}
 	instance := h.store.declareInstance()
 	var shapes, clients [][]model.ItemID
 	for i := range testShapes {

@@ -206,7 +206,7 @@ func (r *Reader) latencies(ctx context.Context, things []*thing, over model.Time
 	return r.parts(ctx, things, func(ctx context.Context, part []*thing) error {
 		var merger sketch.Merger
 		slots, ids := slotsOf(part, []measure{latencyMeasure})
-		return r.sketches(ctx, ids, over, func(c *model.Columns) {
+		return r.sketches(ctx, ids, over, nil, func(c *model.Columns) {
 			t := slots[c.Item].thing
 			if t == nil {
 				return
@@ -222,12 +222,10 @@ func (r *Reader) latencies(ctx context.Context, things []*thing, over model.Time
 	})
 }
 
-// sketches streams encoded sketches.
-func (r *Reader) sketches(ctx context.Context, ids []model.ItemID, over model.TimeRange, fn func(*model.Columns)) error {
-	err := r.querier.Read(ctx, ids, model.TimeRange{From: over.From + 1, To: over.To + 1}, 0, func(c *model.Columns) error {
-		if c.Type == model.Binary {
-			fn(c)
-		}
+// sketches streams encoded sketches, in no order, those of the minutes and hours that lie in one cell as one; see storage.Merger.
+func (r *Reader) sketches(ctx context.Context, ids []model.ItemID, over model.TimeRange, cell func(at int64) int, fn func(*model.Columns)) error {
+	err := r.querier.Merged(ctx, ids, model.TimeRange{From: over.From + 1, To: over.To + 1}, cell, func(c *model.Columns) error {
+		fn(c)
 		return nil
 	})
 	if err != nil {

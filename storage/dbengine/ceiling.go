@@ -49,6 +49,13 @@ func (db *DB) FreeOldest(why string) (int64, error) {
 
 // freeable takes the oldest pair of values out of the list, if it can be freed.
 func (db *DB) freeable() (*pair, error) {
+	// Its age is found without the lock: that may read the pair's index.
+	next := db.nextToGo()
+	var y young
+	short := false
+	if next != nil {
+		y, short = db.tooYoung(next)
+	}
 	db.pairs.mu.Lock()
 	defer db.pairs.mu.Unlock()
 	i := db.pairs.oldest()
@@ -57,6 +64,9 @@ func (db *DB) freeable() (*pair, error) {
 	}
 	p := db.pairs.list[i]
 	name := p.id.Name()
+	if p != next {
+		return nil, fmt.Errorf("%s became the oldest just now", name)
+	}
 	if s := db.o.Snapshots; s != nil && s.Holds(name) {
 		return nil, fmt.Errorf("a kept snapshot holds %s, so that nothing would be freed", name)
 	}
@@ -70,8 +80,8 @@ func (db *DB) freeable() (*pair, error) {
 	if p.readers > 0 {
 		return nil, fmt.Errorf("%s is being read", name)
 	}
-	if age := time.Duration(db.o.Now() - p.newestValue); db.o.MinimumAge > 0 && p.newestValue != minTime && age < db.o.MinimumAge {
-		return nil, fmt.Errorf("%s has values that are %v old, and the minimum age is %v", name, age.Round(time.Second), db.o.MinimumAge)
+	if short {
+		return nil, fmt.Errorf("%s has values that are %v old, and the minimum age is %v", name, y.age.Round(time.Second), y.minimum)
 	}
 	db.pairs.list = slices.Delete(slices.Clone(db.pairs.list), i, i+1)
 	return p, nil

@@ -9,6 +9,7 @@ import (
 	"tidemark/storage/dbengine/extent"
 	"tidemark/storage/dbengine/header"
 	"tidemark/storage/dbengine/journal"
+	"tidemark/storage/dbengine/page"
 	"tidemark/storage/dbengine/translog"
 )
 
@@ -221,6 +222,9 @@ func checkPage(d *extent.Directory, slot int) error {
 	if p.Kind == extent.Hourly {
 		_, err := decodeRows(&p)
 		return err
+	}
+	if p.Kind == extent.Merged && p.Type != model.Binary {
+		return fmt.Errorf("%w: merged values of type %v", page.ErrColumn, p.Type)
 	}
 	if p.Kind == extent.Minute {
 		_, err := decodeMinutes(nil, &p)

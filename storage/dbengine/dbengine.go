@@ -44,6 +44,8 @@ const (
 // Class is a retention class. Zero durations keep values as long as the quota allows.
 type Class struct {
 	History, Trends time.Duration
+	// MinimumAge is how long values of the class shall be there in any case; zero for what Options.MinimumAge says.
+	MinimumAge time.Duration
 }
 
 const (
@@ -82,7 +84,7 @@ type Options struct {
 	Snapshots SnapshotStore
 
 	// MinimumAge is how long values shall be there in any case: when the disk space does not reach for that, there is a warning before the
-	// first younger ones are deleted. Zero for none.
+	// first younger ones are deleted. Zero for none. A class may have its own.
 	MinimumAge time.Duration
 	// MinuteShare and HourShare are the parts of the disk space that the summaries of minutes and of hours may take, in percent; zero means
 	// 15 and 5, a negative number that there is no such tier. What a tier does not take is there for the values.
@@ -91,6 +93,11 @@ type Options struct {
 	// HotCodec compresses extents of numbers as they are first written; the zero value leaves them as their columns are, so that one page can be
 	// read without its neighbours.
 	HotCodec Codec
+
+	// Merge appends to dst what two binary values come to, such as two sketches: the order in which values are merged must make no difference. If
+	// a is empty it appends b. An error, or more than MaxMergedBytes, leaves b out: it is not of the kind that merges. The tiers keep what the
+	// binary values of a minute and of an hour merge to; nil for nothing.
+	Merge func(dst, a, b []byte) ([]byte, error)
 
 	// tierShares are made from these.
 	tierShares tierShares
@@ -234,8 +241,11 @@ type DB struct {
 	extentBytes []byte
 	// tiering is held while pairs of tiers are made.
 	tiering sync.Mutex
-	// ageShort means that the disk space does not reach for MinimumAge.
+	// ageShort means that the disk space does not reach for the minimum ages.
 	ageShort atomic.Bool
+	// ages is what was read of the pair that goes next, definitions how often Define was called.
+	ages        atomic.Pointer[classAges]
+	definitions atomic.Int64
 	// ceiling is what SetCeiling was told.
 	ceiling atomic.Int64
 	// flushError is why pages cannot be written now.
@@ -260,6 +270,7 @@ var (
 	_ storage.Statter    = (*DB)(nil)
 	_ storage.Summarizer = (*DB)(nil)
 	_ storage.Folder     = (*DB)(nil)
+	_ storage.Merger     = (*DB)(nil)
 )
 
 // Open opens the engine in dir, which it creates if need be, and recovers what the log holds. Damaged files are moved to
@@ -308,6 +319,7 @@ func (db *DB) Define(_ context.Context, defs []storage.ItemDefinition) error {
 		sh.define(defs[i].ID, defs[i].Class)
 		sh.mu.Unlock()
 	}
+	db.definitions.Add(1)
 	return nil
 }
 

@@ -122,6 +122,8 @@ func kindName(kind uint8) string {
 		return "hourly rows"
 	case extent.Minute:
 		return "minute rows"
+	case extent.Merged:
+		return "merged values"
 	case kindSeals:
 		return "seals"
 	}

@@ -152,7 +152,7 @@ func (p *pair) note(e *journal.Extent) {
 	for i := range e.Pages {
 		q := &e.Pages[i]
 		p.pageCount++
-		if q.Kind == extent.Hourly || q.Kind == extent.Minute {
+		if q.Kind == extent.Hourly || q.Kind == extent.Minute || q.Kind == extent.Merged {
 			p.newestHour = max(p.newestHour, q.To)
 			continue
 		}

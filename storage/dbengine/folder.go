@@ -138,7 +138,7 @@ func Info(fsys vfs.FS, dir string) (*Information, error) {
 	}
 	c := counting{
 		sealed: map[model.ItemID]model.LSN{},
-		tiers:  map[string]*tally{"history": newTally(), "minute": newTally(), "hourly": newTally()}, all: newTally(),
+		tiers:  map[string]*tally{"history": newTally(), "minute": newTally(), "hourly": newTally(), "merged": newTally()}, all: newTally(),
 	}
 	info := &Information{}
 	for _, id := range f.ids {
@@ -151,9 +151,7 @@ func Info(fsys vfs.FS, dir string) (*Information, error) {
 		again := err == nil && h.Tier == header.Hour && slices.ContainsFunc(f.ids, func(o datafile.ID) bool { return o.Number == h.Source })
 		for i := range extents {
 			info.Pages += len(extents[i].Pages)
-			if !again { // else the same hours stand beside the values that they were made of
-				c.extent(&extents[i])
-			}
+			c.extent(&extents[i], again)
 		}
 		c.endPair()
 	}
@@ -215,10 +213,14 @@ type counting struct {
 	all    *tally
 }
 
-func (c *counting) extent(e *journal.Extent) {
+// extent counts an extent. Again means that its hours stand beside the values that they were made of, and count there.
+func (c *counting) extent(e *journal.Extent, again bool) {
 	pages := 0
 	for i := range e.Pages {
 		p := &e.Pages[i]
+		if again && p.Kind == extent.Hourly {
+			continue
+		}
 		c.sealed[p.Item] = max(c.sealed[p.Item], p.LSN)
 		tier := c.tiers["history"]
 		switch p.Kind {
@@ -226,6 +228,8 @@ func (c *counting) extent(e *journal.Extent) {
 			tier = c.tiers["hourly"]
 		case extent.Minute:
 			tier = c.tiers["minute"]
+		case extent.Merged:
+			tier = c.tiers["merged"]
 		default:
 			c.all.add(p.Item, p.From, p.To, uint64(p.Count))
 		}

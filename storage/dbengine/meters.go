@@ -16,7 +16,7 @@ type meters struct {
 	plainBytes                                *metrics.Counter
 	damagedPages, damagedRecords, quarantined *metrics.Counter
 	writeErrors, pairsDeleted                 *metrics.Counter
-	tierPairs, tierBytes                      *metrics.Counter
+	tierPairs, tierBytes, mergeRefused        *metrics.Counter
 	recompressed, ceilingPairs                *metrics.Counter
 	logSync                                   *metrics.Histogram
 }
@@ -68,6 +68,7 @@ func newMeters(db *DB) *meters {
 		quarantined: counter("quarantined_files_total"),
 		writeErrors: counter("write_errors_total"), pairsDeleted: counter("deleted_pairs_total"),
 		tierPairs: counter("tier_pairs_written_total"), tierBytes: counter("tier_written_bytes_total"),
+		mergeRefused: counter("merge_refused_values_total"),
 		recompressed: counter("recompressed_pairs_total"), ceilingPairs: counter("ceiling_deleted_pairs_total"),
 		logSync: set.GetOrCreateHistogram("tidemark_dbengine_log_sync_duration_seconds"),
 	}

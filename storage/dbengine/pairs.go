@@ -24,6 +24,8 @@ type pair struct {
 	// tier is what the pair holds; pairs of a tier sum up the one whose number is source.
 	tier   header.Tier
 	source uint32
+	// merged means that a pair of a tier holds what all binary values of its source merge to.
+	merged bool
 	// key names the pair in the page cache.
 	key uint64
 	// file is open while the pair grows. After that it belongs to files, as do users: how many read it now.

@@ -40,7 +40,7 @@ const (
 	planMinuteBytes   = 9.3   // of a minute of a value that varies
 	planFlatBytes     = 0.25  // of a minute of one that does not
 	planRowBytes      = 22    // of an hourly row
-	planSeriesBytes   = 1024  // of memory for an active series
+	planSeriesBytes   = 490   // of memory for an active series, when its page is nearly full
 	planRefBytes      = 56    // of memory for a page of the pair that grows
 	planTableBytes    = 0.016 // of memory for a page of a closed pair
 	planPageValues    = 1024

@@ -17,6 +17,12 @@ func TestPlanFor(t *testing.T) {
 	if p.BytesPerSample < 0.06 || p.BytesPerSample > 0.15 || p.DiskBytes <= p.ValueBytes+p.HourlyBytes || p.MemoryBytes < d.PageCacheBytes || p.Pairs < 2 {
 		t.Errorf("%+v", p)
 	}
+	// A series that is active takes what was measured.
+	many := d
+	many.Metrics += 1_000_000
+	if q, err := PlanFor(many); err != nil || (q.MemoryBytes-p.MemoryBytes)/1_000_000 < 483 || (q.MemoryBytes-p.MemoryBytes)/1_000_000 > 700 { // the rest are pages
+		t.Errorf("a million more metrics take %d bytes each: %v", (q.MemoryBytes-p.MemoryBytes)/1_000_000, err)
+	}
 	more := d
 	more.Retention *= 2
 	if q, err := PlanFor(more); err != nil || q.DiskBytes <= p.DiskBytes || q.MemoryBytes <= p.MemoryBytes {

@@ -141,7 +141,7 @@ func (db *DB) loadPair(id datafile.ID, hasJournal, newest bool) (*pair, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	p.tier, p.source = h.Tier, h.Source
+	p.tier, p.source, p.merged = h.Tier, h.Source, h.Tier != header.Raw && h.Compatible&header.Merged != 0
 	newest = newest && p.tier == header.Raw
 	if hasJournal {
 		indexed, err := db.loadIndex(p, size)

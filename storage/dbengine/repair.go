@@ -164,6 +164,9 @@ func (r *repairing) copyIntact(id datafile.ID, name string) ([]journal.Extent, e
 	if err != nil {
 		return nil, err
 	}
+	if h.Tier != header.Raw {
+		h.Compatible &^= header.Merged // what is lost is read from the values
+	}
 	if _, err := out.WriteAt(h.Append(nil), 0); err != nil {
 		return nil, err
 	}

@@ -100,8 +100,8 @@ func (db *DB) SetClasses(classes []Class) error {
 
 func checkClasses(classes []Class) error {
 	for i, c := range classes {
-		if c.History < 0 || c.Trends < 0 {
-			return fmt.Errorf("retention class %d: history %v, trends %v, expected none below zero", i, c.History, c.Trends)
+		if c.History < 0 || c.Trends < 0 || c.MinimumAge < 0 {
+			return fmt.Errorf("retention class %d: history %v, trends %v, minimum age %v, expected none below zero", i, c.History, c.Trends, c.MinimumAge)
 		}
 	}
 	return nil

@@ -144,6 +144,9 @@ func (db *DB) sumUp(ctx context.Context, w *tierWriter, source *pair) error {
 		} else {
 			err = db.copyHours(w, id, refs)
 		}
+		if err == nil && w.pair.merged {
+			err = db.mergeBinary(ctx, w, id, refs)
+		}
 		if err != nil {
 			return err
 		}
@@ -179,22 +182,9 @@ func (db *DB) nextItem(p *pair, id model.ItemID) (model.ItemID, error) {
 
 // sumUpMinutes writes the minutes of an item.
 func (db *DB) sumUpMinutes(ctx context.Context, w *tierWriter, id model.ItemID, refs []pageRef) error {
-	r := readings.Get().(*reading)
+	r := db.passingRead(ctx, refs, model.ValueType.Numeric)
 	defer r.free()
-	r.db, r.ctx, r.r, r.budget, r.passing = db, ctx, model.TimeRange{From: math.MinInt64, To: math.MaxInt64}, math.MaxInt64, true
-	v := &r.view
-	v.base, v.late, v.recent = v.base[:0], v.late[:0], v.recent[:0]
-	for _, ref := range refs {
-		switch {
-		case !ref.valueType.Numeric():
-		case ref.kind == extent.Values:
-			v.base = append(v.base, piece{ref: ref})
-		case ref.kind == extent.Late:
-			v.late = append(v.late, piece{ref: ref})
-		}
-	}
-	v.order()
-	rows, err := r.minutes(id, v)
+	rows, err := r.minutes(id, &r.view)
 	if err != nil {
 		return err
 	}
@@ -218,6 +208,25 @@ func (db *DB) sumUpMinutes(ctx context.Context, w *tierWriter, id model.ItemID, 
 		rows = rows[n:]
 	}
 	return nil
+}
+
+// passingRead is a reading of those pages of values whose type is wanted; they are not kept in the cache.
+func (db *DB) passingRead(ctx context.Context, refs []pageRef, want func(model.ValueType) bool) *reading {
+	r := readings.Get().(*reading)
+	r.db, r.ctx, r.r, r.budget, r.passing = db, ctx, model.TimeRange{From: math.MinInt64, To: math.MaxInt64}, math.MaxInt64, true
+	v := &r.view
+	v.base, v.late, v.recent = v.base[:0], v.late[:0], v.recent[:0]
+	for _, ref := range refs {
+		switch {
+		case !want(ref.valueType):
+		case ref.kind == extent.Values:
+			v.base = append(v.base, piece{ref: ref})
+		case ref.kind == extent.Late:
+			v.late = append(v.late, piece{ref: ref})
+		}
+	}
+	v.order()
+	return r
 }
 
 // copyHours writes the hours of an item as they stand in the pair.
@@ -262,60 +271,74 @@ func (db *DB) copyHours(w *tierWriter, id model.ItemID, refs []pageRef) error {
 
 // tierWriter writes the datafile of a pair of a tier beside its place.
 type tierWriter struct {
-	db      *DB
-	pair    *pair
-	name    string
-	file    vfs.File
-	buf     []byte
-	pages   []extent.Page
-	size    int
-	extents []journal.Extent
+	db   *DB
+	pair *pair
+	name string
+	file vfs.File
+	buf  []byte
+	// rows are numbers, which their columns made small; merged values are worth compressing.
+	rows, merged tierPages
+	extents      []journal.Extent
+}
+
+// tierPages are the pages of an extent to be.
+type tierPages struct {
+	pages []extent.Page
+	size  int
+	codec extent.Codec
 }
 
 func (db *DB) newTierWriter(id datafile.ID, tier header.Tier, source datafile.ID) (*tierWriter, error) {
-	w := &tierWriter{db: db, name: filepath.Join(db.dir, id.Name()) + tempSuffix}
+	w := &tierWriter{db: db, name: filepath.Join(db.dir, id.Name()) + tempSuffix, merged: tierPages{codec: extent.Zstd}}
 	w.pair = &pair{
 		id: id, tier: tier, source: source.Number, files: &db.files, gone: db.pairGone,
-		oldest: minTime, newestValue: minTime, newestHour: minTime,
+		oldest: minTime, newestValue: minTime, newestHour: minTime, merged: db.o.Merge != nil,
 	}
 	h := header.Header{Magic: header.Datafile, Generation: id.Generation, Number: id.Number, Tier: tier, Source: source.Number}
+	if w.pair.merged {
+		h.Compatible = header.Merged
+	}
 	w.buf = h.Append(nil)
 	var err error
 	w.file, err = db.fs.Create(w.name)
 	return w, err
 }
 
-// add adds a page; the pages of an item come one after the other.
+// add adds a page; the pages of an item and kind come one after the other.
 func (w *tierWriter) add(p extent.Page) error {
-	w.pages = append(w.pages, p)
-	if w.size += len(p.Times) + len(p.Values); len(w.pages) < extentPages && w.size < extentBytes {
+	to := &w.rows
+	if p.Kind == extent.Merged {
+		to = &w.merged
+	}
+	to.pages = append(to.pages, p)
+	if to.size += len(p.Times) + len(p.Values); len(to.pages) < extentPages && to.size < extentBytes {
 		return nil
 	}
-	return w.emit()
+	return w.emit(to)
 }
 
 // emit builds an extent.
-func (w *tierWriter) emit() error {
-	n := len(w.pages)
+func (w *tierWriter) emit(from *tierPages) error {
+	n := len(from.pages)
 	if n == 0 {
 		return nil
 	}
 	p := w.pair
 	w.buf = append(w.buf, make([]byte, (datafile.Align-len(w.buf)%datafile.Align)%datafile.Align)...)
 	e := journal.Extent{Offset: p.size + int64(len(w.buf)), Sequence: uint64(len(w.extents) + 1)}
-	for i := range w.pages {
-		q := &w.pages[i]
+	for i := range from.pages {
+		q := &from.pages[i]
 		e.Pages = append(e.Pages, journal.Page{Item: q.Item, Type: q.Type, Kind: q.Kind, From: q.From, To: q.To, Count: uint32(q.Count)})
 	}
 	start := len(w.buf)
-	pages := append(w.pages, extent.Page{Kind: kindSeals, Count: n, Values: page.AppendUints(nil, make([]uint64, n))})
+	pages := append(from.pages, extent.Page{Kind: kindSeals, Count: n, Values: page.AppendUints(nil, make([]uint64, n))})
 	var err error
-	if w.buf, err = extent.Build(w.buf, p.id.Extent(e.Sequence), extent.None, 0, pages); err != nil {
+	if w.buf, err = extent.Build(w.buf, p.id.Extent(e.Sequence), from.codec, textLevel, pages); err != nil {
 		return err
 	}
 	e.Length = uint32(len(w.buf) - start)
 	w.extents = append(w.extents, e)
-	w.pages, w.size = w.pages[:0], 0
+	from.pages, from.size = from.pages[:0], 0
 	if len(w.buf) < tierWriteBytes {
 		return nil
 	}
@@ -343,7 +366,10 @@ func (w *tierWriter) write() error {
 
 // finish writes the rest and puts the file in its place.
 func (w *tierWriter) finish() error {
-	err := w.emit()
+	err := w.emit(&w.rows)
+	if err == nil {
+		err = w.emit(&w.merged)
+	}
 	if err == nil {
 		err = w.write()
 	}

@@ -59,6 +59,7 @@ const (
 	Late   uint8 = 1 // values that came late, to be merged with the others on read
 	Hourly uint8 = 2 // summaries of one hour each
 	Minute uint8 = 3 // summaries of one minute each
+	Merged uint8 = 4 // binary values, each merged from those of one step of the pair's tier
 )
 
 // Page is one page of one item.
@@ -69,7 +70,7 @@ type Page struct {
 	From, To int64
 	// Count is the number of values, 1 to page.MaxValues.
 	Count int
-	// Kind says what the values are: Values, Late, Hourly, Minute.
+	// Kind says what the values are: Values, Late, Hourly, Minute, Merged.
 	Kind uint8
 	// Times and Values are encoded columns. Pages of one extent with equal Times share them on disk.
 	Times, Values []byte

@@ -54,6 +54,9 @@ func (m Magic) known() uint32 {
 // Closed is the compatible feature of a journalfile that holds a sorted index.
 const Closed uint32 = 1
 
+// Merged is the compatible feature of a datafile of a tier that holds what all binary values merge to, but those that do not merge.
+const Merged uint32 = 1
+
 // Header is what stands at the start of a file.
 type Header struct {
 	Magic                    Magic
