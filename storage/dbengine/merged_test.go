@@ -261,7 +261,12 @@ func TestDB_mergedCrash(t *testing.T) {
 	db.o.tierShares = tierShares{0, 15, 5}
 	var clones []*vfs.Mem
 	r := rand.New(rand.NewPCG(7, 7))
-	fsys.OnSync(func() { clones = append(clones, fsys.CrashClone(r)) })
+	var mu sync.Mutex // the flusher syncs beside the tiers
+	fsys.OnSync(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		clones = append(clones, fsys.CrashClone(r))
+	})
 	if err := db.buildTiers(context.Background()); err != nil {
 		t.Fatal(err)
 	}
