@@ -198,7 +198,7 @@ func (p *parser) bindMatch(f *Func, operator, pattern parameter) error {
 
 // Timer reports whether the function's value may change without a new value of its item.
 func (f *Func) Timer() bool {
-	return f.Kind == kindNodata || f.Kind == kindFuzzytime || f.Kind.isTrend()
+	return f.Kind == kindNodata || f.Kind.isTrend()
 }
 
 // Many reports whether the function reads many items: those that Item.Many holds.

@@ -197,6 +197,27 @@ func TestEvaluate_numbers(t *testing.T) {
 	}
 }
 
+// TestProgram_Timer: the functions that are asked by the clock besides. fuzzytime is asked with new values alone.
+func TestProgram_Timer(t *testing.T) {
+	for text, want := range map[string]bool{
+		"nodata(/h/f,60)": true, "date()=1": true, "dayofmonth()=1": true, "dayofweek()=1": true, "time()=1": true, "now()=1": true, "trendavg(/h/f,1h:now/h)": true,
+		"fuzzytime(/h/u,60)": false, "last(/h/f)": false, "avg(/h/f,1m)": false,
+	} {
+		e, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Program.Timer() != want {
+			t.Errorf("%s is asked by the clock: %v, want %v", text, !want, want)
+		}
+		for i := range e.Program.Funcs {
+			if f := &e.Program.Funcs[i]; f.Timer() != want {
+				t.Errorf("the function of %s changes by the clock: %v, want %v", text, !want, want)
+			}
+		}
+	}
+}
+
 func TestEvaluate_failures(t *testing.T) {
 	values := sliceValues{batch: historyBatch()}
 	for text, want := range map[string]string{

@@ -273,7 +273,8 @@ func (m *Machine) difference(c *model.Columns, i, j int) float64 {
 	return truth(string(a) != string(b))
 }
 
-// fuzzytime is 1 while the value, a Unix time in seconds, is near the moment of evaluation.
+// fuzzytime is 1 while the value, a Unix time in seconds, is near the moment of evaluation: the time of the value that
+// caused it.
 func (m *Machine) fuzzytime(ctx context.Context, f *Func, item *Item) (operand, FailCode) {
 	if !item.Type.Numeric() {
 		return unknown(FailType)

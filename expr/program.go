@@ -29,7 +29,8 @@ func (p *Program) Broken() string { return p.broken }
 // Many reports whether the program reads many items at once (_foreach), which only calculated items may.
 func (p *Program) Many() bool { return p.many }
 
-// Timer reports whether the result may change without new values: nodata, fuzzytime, date and time functions, trends.
+// Timer reports whether the result may change without new values: nodata, date and time functions, trends.
+// fuzzytime is none of them: it compares a value with the moment it came, and by the clock every value grows old.
 func (p *Program) Timer() bool { return p.timer }
 
 // NewestOnly reports whether the program reads nothing but the newest values of its items.
@@ -52,7 +53,7 @@ func (p *Program) breakBecause(reason string) {
 // noteCall keeps what a call of a function means for the whole program.
 func (p *Program) noteCall(k Kind) {
 	switch k {
-	case kindNodata, kindFuzzytime, kindDate, kindDayOfMonth, kindDayOfWeek, kindNow, kindTime:
+	case kindNodata, kindDate, kindDayOfMonth, kindDayOfWeek, kindNow, kindTime:
 		p.timer = true
 	}
 	p.timer = p.timer || k.isTrend()

@@ -14,7 +14,7 @@ const (
 	noSlot     = 255
 )
 
-// Run evaluates triggers with timer functions (nodata, fuzzytime, date and time) every 30 seconds each, until ctx ends.
+// Run evaluates triggers with timer functions (nodata, date and time, trends) every 30 seconds each, until ctx ends.
 func (e *Evaluator) Run(ctx context.Context) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

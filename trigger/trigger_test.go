@@ -277,6 +277,29 @@ func TestTick_nodata(t *testing.T) {
 	}
 }
 
+// TestTick_fuzzytime watches a clock once a minute: between two values nothing is asked, however old the last one grows.
+func TestTick_fuzzytime(t *testing.T) {
+	r := newRig(t)
+	r.apply(model.Trigger{Expression: "fuzzytime(/h/u,60s)=0"})
+	clock := func(at, says int64) {
+		b := model.NewBatch()
+		b.AppendUint(2, at*second, uint64(says))
+		r.now = time.Unix(at, 0)
+		r.send(b)
+	}
+	clock(1000, 1001)
+	clock(1060, 1000)
+	r.want()
+	clock(1120, 1120)
+	r.tick(1150)
+	r.tick(1300)
+	r.want()
+	clock(1360, 1299)
+	r.want("1@1360 problem")
+	clock(1420, 1420)
+	r.want("1@1360 problem", "1@1420 ok")
+}
+
 func TestTick_spreadsTriggers(t *testing.T) {
 	r := newRig(t)
 	var triggers []model.Trigger
