@@ -92,7 +92,8 @@ func (p *shadowPlan) print(w io.Writer, on string) error {
 		b.WriteString("cannot send:\n")
 		list("media type", p.Unable)
 	}
-	if p.OpenProblems > 0 {
+	// With shadow mode off alerts go out as the actions say.
+	if p.Since != 0 && p.OpenProblems > 0 {
 		fmt.Fprintf(&b, "%d problems are open now; nobody is told of these here, neither that they began nor that they end\n", p.OpenProblems)
 	}
 	_, err := io.WriteString(w, b.String())

@@ -32,6 +32,9 @@ func runUp(c *cobra.Command, s *settings) error {
 	if err != nil {
 		return err
 	}
+	if conf.Standby.Of != "" {
+		return usagef("tidemark up does not follow another server: standby.of is %s; for a standby run tidemark server --standby-of %s", conf.Standby.Of, conf.Standby.Of)
+	}
 	if !conf.IsSet("autoregistration") && !s.flags.Changed("autoregistration") {
 		conf.Autoregistration = true
 	}
