@@ -387,8 +387,12 @@ func (n *following) takeOver(ctx context.Context, s *Server, out *Promoted) (beg
 	}
 	state := n.kept.node.State()
 	asking, cancel := context.WithTimeout(ctx, handOverTime)
-	moved, err := n.peer.HandOver(asking, standby.EpochRequest{Cluster: state.Cluster, Epoch: state.Epoch + 1})
+	moved, err := n.peer.HandOver(asking, standby.EpochRequest{Cluster: state.Cluster, Epoch: state.Epoch + 1, Standby: n.id()})
 	cancel()
+	if refused, ok := errors.AsType[*standby.RefusedError](err); ok && refused.Code == "fenced" {
+		return began, &api.Error{Status: http.StatusConflict, Code: "fenced", Message: fmt.Sprintf(
+			"%s: start this server with --standby-of of that one; if it is lost for good, stop this one and run tidemark store promote %s", refused.Message, n.o.Data)}
+	}
 	if err != nil {
 		out.Problem = err.Error()
 		n.logger.Warn("the primary does not hand over: what is here counts", "error", err)

@@ -185,10 +185,7 @@ func (r *replica) handOver(q *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if own := r.node.State().Epoch; in.Epoch != own+1 {
-		return nil, &api.Error{Status: http.StatusConflict, Code: "epoch", Message: fmt.Sprintf("asked to hand over to epoch %d; this server has epoch %d", in.Epoch, own)}
-	}
-	if err := r.source.Fence(in.Epoch); err != nil {
+	if err := r.source.HandOver(in); err != nil {
 		return nil, err
 	}
 	lsn, err := r.s.engine.(*dbengine.DB).Sync(q.Context())

@@ -154,6 +154,8 @@ type Moved struct {
 type EpochRequest struct {
 	Cluster string `json:"cluster"`
 	Epoch   uint64 `json:"epoch"`
+	// Standby names, at a handover, the one that becomes primary.
+	Standby string `json:"standby,omitempty"`
 }
 
 // HandOver asks a primary to stop taking values for a standby that becomes primary with an epoch.

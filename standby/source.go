@@ -2,6 +2,7 @@ package standby
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -249,10 +250,27 @@ func (s *Source) check(cluster string, epoch uint64) error {
 	return nil
 }
 
+// HandOver fences this server for the standby that is named. A server that is fenced already answers only the one that it handed over to, because that may not
+// have got the answer: two that both take over would have the same epoch.
+func (s *Source) HandOver(q EpochRequest) error {
+	if own := s.o.Node.State().Epoch; q.Epoch != own+1 {
+		return &api.Error{Status: http.StatusConflict, Code: "epoch", Message: fmt.Sprintf("asked to hand over to epoch %d; this server has epoch %d", q.Epoch, own)}
+	}
+	if err := s.fence(q.Epoch, q.Standby); err != nil {
+		return err
+	}
+	if state := s.o.Node.State(); state.FencedBy != q.Epoch || state.FencedFor != q.Standby || q.Standby == "" {
+		return &api.Error{Status: http.StatusConflict, Code: "fenced", Message: fmt.Sprintf("another standby (%s) was promoted to epoch %d before", cmp.Or(state.FencedFor, "not known which"), state.FencedBy)}
+	}
+	return nil
+}
+
 // Fence makes this server refuse values and changes if epoch is higher than its own.
-func (s *Source) Fence(epoch uint64) error {
+func (s *Source) Fence(epoch uint64) error { return s.fence(epoch, "") }
+
+func (s *Source) fence(epoch uint64, standby string) error {
 	before := s.o.Node.Refusal()
-	if err := s.o.Node.Fence(epoch); err != nil {
+	if err := s.o.Node.fence(epoch, standby); err != nil {
 		return err
 	}
 	if before == nil && s.o.Node.Refusal() != nil {

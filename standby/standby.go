@@ -15,11 +15,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 
+	"tidemark/api"
 	"tidemark/model"
 )
 
@@ -46,6 +48,8 @@ type State struct {
 	Role  Role   `json:"role"`
 	// FencedBy is the epoch that fenced this server.
 	FencedBy uint64 `json:"fenced_by,omitempty"`
+	// FencedFor is the standby that this server handed over to; empty when it learned of the epoch in another way.
+	FencedFor string `json:"fenced_for,omitempty"`
 	// Seed is the primary's LSN that a standby's data began with; FollowedEpoch the epoch that this and its marks are of.
 	Seed          model.LSN `json:"seed_lsn,omitempty"`
 	FollowedEpoch uint64    `json:"followed_epoch,omitempty"`
@@ -76,7 +80,7 @@ var (
 
 // check reports a state that cannot be.
 func (s *State) check() error {
-	if len(s.Cluster) != 32 || s.Epoch == 0 || !slices.Contains([]Role{Primary, Standby, Fenced}, s.Role) {
+	if len(s.Cluster) != 32 || s.Epoch == 0 || s.Epoch > maxEpoch || !slices.Contains([]Role{Primary, Standby, Fenced}, s.Role) {
 		return fmt.Errorf("cluster %.40q, epoch %d, role %.20q; expected 32 digits, an epoch from 1 on, and primary, standby or fenced", s.Cluster, s.Epoch, s.Role)
 	}
 	return nil
@@ -202,8 +206,16 @@ func (n *Node) Refusal() error {
 	return nil
 }
 
+// maxEpoch bounds epochs, so that the next one is always higher.
+const maxEpoch = 1 << 62
+
 // Fence notes that another server has a higher epoch. It does nothing when that is not so.
-func (n *Node) Fence(epoch uint64) error {
+func (n *Node) Fence(epoch uint64) error { return n.fence(epoch, "") }
+
+func (n *Node) fence(epoch uint64, standby string) error {
+	if epoch > maxEpoch {
+		return &api.Error{Status: http.StatusBadRequest, Code: "epoch", Message: fmt.Sprintf("the epoch %d cannot be; expected at most %d", epoch, uint64(maxEpoch))}
+	}
 	if s := n.State(); epoch <= s.Epoch || epoch <= s.FencedBy {
 		return nil
 	}
@@ -211,7 +223,9 @@ func (n *Node) Fence(epoch uint64) error {
 		if s.Role == Primary {
 			s.Role = Fenced
 		}
-		s.FencedBy = max(s.FencedBy, epoch)
+		if epoch > s.FencedBy {
+			s.FencedBy, s.FencedFor = epoch, standby
+		}
 	})
 }
 
@@ -222,7 +236,7 @@ func (n *Node) Promote(unfenced bool) (epoch uint64, err error) {
 			s.FollowedEpoch, s.Translate = s.Epoch, true
 		}
 		s.Epoch = max(s.Epoch, s.FencedBy) + 1
-		s.Role, s.FencedBy, s.Unfenced, s.Standbys = Primary, 0, unfenced && s.Primary != "", nil
+		s.Role, s.FencedBy, s.FencedFor, s.Unfenced, s.Standbys = Primary, 0, "", unfenced && s.Primary != "", nil
 		epoch = s.Epoch
 	})
 	return epoch, err

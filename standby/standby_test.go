@@ -5,14 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"tidemark/api"
 	"tidemark/catalog"
 	"tidemark/confdb"
+	"tidemark/snapshot"
 )
 
 // TestNode goes through the life of two servers: each step is there after a restart.
@@ -180,4 +186,57 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("%+v became %+v, %v", got, back, err)
 		}
 	})
+}
+
+// TestSource_HandOver hands over to one standby only, which may ask again; after a restart too.
+func TestSource_HandOver(t *testing.T) {
+	dir := t.TempDir()
+	ask := func(epoch uint64, standby, code string) {
+		t.Helper()
+		n, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Source{o: SourceOptions{Node: n, Fenced: func() {}, Logger: slog.New(slog.DiscardHandler)}}
+		err = s.HandOver(EpochRequest{Epoch: epoch, Standby: standby})
+		refused, _ := errors.AsType[*api.Error](err)
+		if (code == "") != (err == nil) || err != nil && (refused == nil || refused.Code != code) {
+			t.Errorf("epoch %d for %q: %v, expected %q", epoch, standby, err, code)
+		}
+	}
+	ask(3, "a", "epoch")
+	ask(2, "a", "")
+	ask(2, "a", "")
+	ask(2, "b", "fenced")
+	ask(2, "", "fenced")
+}
+
+// TestNode_epochs refuses an epoch that has no next one.
+func TestNode_epochs(t *testing.T) {
+	n, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Fence(math.MaxUint64); err == nil || n.State().FencedBy != 0 {
+		t.Errorf("%v, %+v", err, n.State())
+	}
+}
+
+// TestSeeding_file refuses a file that is longer than the primary said, without writing it to its end, which may never come.
+func TestSeeding_file(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for part := make([]byte, 64<<10); ; {
+			if _, err := w.Write(part); err != nil {
+				return
+			}
+		}
+	}))
+	defer server.Close()
+	client := &Client{Address: server.URL, HTTP: server.Client()}
+	s := seeding{o: SeedOptions{Data: t.TempDir(), Client: client}, remote: &remoteSnapshot{client: client, name: "s"}}
+	name := filepath.Join(t.TempDir(), "config.db")
+	err := s.file(t.Context(), &snapshot.File{Path: "config.db", Bytes: 10}, name)
+	if info, statErr := os.Stat(name); err == nil || statErr != nil || info.Size() != 11 {
+		t.Errorf("%v, %v, %v", err, statErr, info)
+	}
 }
