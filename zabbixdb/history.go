@@ -101,6 +101,9 @@ func OpenHistory(ctx context.Context, dsn string, items []HistoryItem, skip []st
 	if err := h.source.connect(dsn); err != nil {
 		return nil, err
 	}
+	if err := h.source.answers(ctx, connectTime); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
 	if err := h.source.db.QueryRowContext(ctx, "SELECT mandatory FROM dbversion").Scan(&h.source.mandatory); err != nil {
 		return nil, errors.Join(fmt.Errorf("read the version of the database: %w", err), h.Close())
 	}

@@ -43,10 +43,30 @@ func Open(ctx context.Context, dsn string) (*Source, error) {
 	if err := s.connect(dsn); err != nil {
 		return nil, err
 	}
+	if err := s.answers(ctx, connectTime); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	if err := s.begin(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// connectTime bounds the wait for the database's answer to a connection.
+const connectTime = 30 * time.Second
+
+// answers connects within a time: what takes the connection and says nothing is no database.
+func (s *Source) answers(ctx context.Context, within time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	err := s.db.PingContext(waiting)
+	if err != nil && ctx.Err() == nil && waiting.Err() != nil {
+		err = fmt.Errorf("no answer within %v; is it a database's address and port?", within)
+	}
+	if err != nil {
+		return fmt.Errorf("connect to the Zabbix database: %w", err)
+	}
+	return nil
 }
 
 func (s *Source) connect(dsn string) error {
