@@ -112,7 +112,7 @@ func (in *previewRequest) span(now time.Time) (model.TimeRange, error) {
 	if in.From == 0 {
 		span.From = span.To - int64(previewRange)
 	}
-	if span.To <= span.From || span.To-span.From > int64(maxPreviewRange) || in.From < 0 || in.To < 0 || in.To > 1<<42 {
+	if span.To <= span.From || span.To-span.From > int64(maxPreviewRange) || in.From < 0 || in.From > 1<<42 || in.To < 0 || in.To > 1<<42 {
 		return span, api.BadRequest("from and to are no range of at most 31 days")
 	}
 	return span, nil
