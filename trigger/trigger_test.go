@@ -79,7 +79,7 @@ func TestApply_brokenAndMissing(t *testing.T) {
 		model.Trigger{Expression: "last(/h/f)>1", RecoveryMode: model.RecoverByRecoveryExpression, Recovery: "foo()"})
 	r.wantFailure(1, "expression: column 12: expected an operand, found the end")
 	r.wantFailure(2, "item /h/new does not exist")
-	r.wantFailure(3, "expression: global regular expressions (@name) are not evaluated yet")
+	r.wantFailure(3, "expression: there is no global regular expression of that name")
 	r.wantFailure(4, "recovery expression: column 1: expected a function, foo is not known")
 	r.floats(1, 5)
 	r.want()
