@@ -41,7 +41,7 @@ func (s *Server) routes() []api.Route {
 		Access:   s.access,
 		Alerting: alerting{alerter: s.alerter, db: s.db, events: s.events},
 		Importer: importer{db: s.db, refresh: func(ctx context.Context) error { _, err := s.cache.Refresh(ctx); return err }},
-		Health:   s.health, Seen: s.presence.LastSeen, Template: s.templateName, Version: s.o.Version, StartedAt: s.started,
+		Health:   s.health, Seen: s.presence.LastSeen, Template: s.templateName, Version: s.o.Version, StartedAt: s.started, Trapper: s.trapperAddress(),
 	})
 	promAPI := prom.New(prom.Options{
 		Engine: promql.New(s.querier, promql.Options{Logger: s.logger}), Catalog: s.catalog,
@@ -133,6 +133,14 @@ func (s *Server) writeMetrics(w http.ResponseWriter, _ *http.Request) {
 		s.o.kept.metrics.WritePrometheus(w)
 	}
 	metrics.WriteProcessMetrics(w)
+}
+
+// trapperAddress is where agents and senders reach this server, for the commands that the page shows.
+func (s *Server) trapperAddress() string {
+	if s.o.Trapper == nil {
+		return ""
+	}
+	return s.o.Trapper.Addr().String()
 }
 
 // health is how the server is doing, for the overview.

@@ -311,6 +311,17 @@ func TestTokenFile(t *testing.T) {
 	f("/api/hosts", func(r *http.Request) { r.SetBasicAuth("anybody", "") }, http.StatusUnauthorized)
 }
 
+// TestMe_trapper: the commands that the page shows name the address on which the server listens.
+func TestMe_trapper(t *testing.T) {
+	r := run(t, t.TempDir())
+	var me struct {
+		Trapper string `json:"trapper"`
+	}
+	if r.get("/api/me", &me); me.Trapper != r.trapper {
+		t.Errorf("the trapper is said to listen on %q, want %q", me.Trapper, r.trapper)
+	}
+}
+
 // TestOpen_lostCatalog removes the catalog and the configuration: ids that the store knows must not be given a second time.
 func TestOpen_lostCatalog(t *testing.T) {
 	dir := t.TempDir()

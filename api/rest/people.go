@@ -23,6 +23,8 @@ type Me struct {
 	Via string `json:"via"`
 	// First says that there is no administrator yet, so that loopback is one.
 	First bool `json:"first"`
+	// Trapper is the address on which the server listens for agents and senders; empty when it does not.
+	Trapper string `json:"trapper,omitempty"`
 }
 
 // Login is the body of a sign-in.
@@ -217,7 +219,7 @@ func (a *API) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) formatMe(who *access.Identity) Me {
-	me := Me{Name: who.Name, Role: who.MostRole().String(), AllHosts: who.SeesAllHosts(), Via: string(who.Via), First: !a.options.Access.HasAdministrator() && !a.options.Access.ReadOnly()}
+	me := Me{Name: who.Name, Role: who.MostRole().String(), AllHosts: who.SeesAllHosts(), Via: string(who.Via), Trapper: a.options.Trapper, First: !a.options.Access.HasAdministrator() && !a.options.Access.ReadOnly()}
 	if who.User != 0 {
 		me.ID = formatID(who.User)
 	}

@@ -107,6 +107,8 @@ type Options struct {
 	Importer      Importer
 	// Alerting may be nil: then it has no routes.
 	Alerting Alerting
+	// Trapper is the address on which the server listens for agents and senders; empty when it does not.
+	Trapper string
 	// Discovery may be nil: then it has no routes.
 	Discovery Discovery
 	// Graphs returns the graphs of a host and its templates; nil: then they have no route.

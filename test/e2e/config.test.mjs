@@ -78,6 +78,7 @@ story('the overview of a new server tells the first steps', async (page) => {
 story('add a host with the mouse, with a pre-shared key', async (page) => {
   await page.goto(`${base}/configuration`);
   await page.getByRole('link', { name: 'Add a host' }).first().click();
+  await page.getByRole('button', { name: 'Tidemark agent' }).click();
   const form = page.locator('main form');
   await form.getByLabel('Host name').fill('no/name');
   await form.getByText('is no host name').waitFor();
@@ -88,9 +89,12 @@ story('add a host with the mouse, with a pre-shared key', async (page) => {
   await form.getByLabel('Encrypt with a new pre-shared key').check();
   await form.getByRole('button', { name: 'Add the host' }).click();
   await page.getByRole('heading', { name: 'db1.example.com is added' }).waitFor();
+  const { trapper } = await get('/api/me');
+  assert.match(trapper, /^127\.0\.0\.1:\d+$/);
   const commands = await page.locator('.command code').allTextContents();
   assert.match(commands[0], /echo [0-9a-f]{64} > db1\.example\.com\.psk/);
-  assert.match(commands[1], /tidemark agent --server 127\.0\.0\.1:10051 --host db1\.example\.com --tls-connect psk/);
+  assert.match(commands[1], new RegExp(`tidemark agent --server ${trapper.replaceAll('.', '\\.')} --host db1\\.example\\.com --tls-connect psk`));
+  await page.getByText("only the server's own machine reaches it").waitFor();
   assert.match(await yaml('db1.example.com'), /ip: '?192\.0\.2\.7/);
   const { hosts } = await get('/api/hosts');
   assert.deepEqual(hosts[0].groups.includes('Databases'), true);
@@ -104,19 +108,24 @@ story('add a host with the mouse, with a pre-shared key', async (page) => {
   await page.getByRole('status').getByText('1 host updated').waitFor();
   assert.match(await yaml('db1.example.com'), /name: '?Database one/);
   // A second host of the same name is refused while it is typed.
-  await page.goto(`${base}/configuration/add`);
+  await page.goto(`${base}/configuration/add?sends=program`);
   await page.getByLabel('Host name').fill('db1.example.com');
   await page.getByText('exists already').waitFor();
 });
 
 story('add a host, an item and a trigger by keyboard alone', async (page) => {
   await page.goto(`${base}/configuration/add`);
+  await page.getByRole('button', { name: 'Sender or another program' }).waitFor();
+  await tabTo(page, 'Sender or another program');
+  await page.keyboard.press('Enter');
   await page.getByLabel('Host name').waitFor();
   await tabTo(page, 'Host name');
   await page.keyboard.type('web-1');
   await tabTo(page, 'Add the host');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'web-1 is added' }).waitFor();
+  await page.locator('.command code', { hasText: /zabbix_sender -z 127\.0\.0\.1 -p \d+ -s web-1/ }).waitFor();
+  assert.doesNotMatch(await yaml('web-1'), /Linux by/);
   await tabTo(page, 'Edit it');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'web-1' }).waitFor();
@@ -127,6 +136,8 @@ story('add a host, an item and a trigger by keyboard alone', async (page) => {
   await tabTo(page, 'New item');
   await page.keyboard.press('Enter');
   await page.getByLabel('Key', { exact: false }).first().waitFor();
+  assert.equal(await page.locator('main .problem-text').count(), 0, 'mistakes before anything was typed');
+  assert.equal(await page.getByText('the values of the old one').count(), 0);
   await tabTo(page, 'Name');
   await page.keyboard.type('Temperature');
   await tabTo(page, 'Key');
@@ -317,6 +328,7 @@ story(
       assert.ok(wide <= 0, `${view} is ${wide} px wider than the screen`);
     }
     await open(page, '/add');
+    await page.getByRole('button', { name: 'Zabbix agent, active' }).click();
     await page.getByLabel('Host name').fill('narrow-1');
     await page.getByLabel('Encrypt with a new pre-shared key').check();
     await page.getByRole('button', { name: 'Add the host' }).click();

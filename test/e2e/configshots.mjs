@@ -54,7 +54,7 @@ const pages = {
   'configuration-guide': ['/'],
   configuration: ['/configuration'],
   'configuration-add': ['/configuration/add'],
-  'configuration-added': ['/configuration/add', async (page) => {
+  'configuration-added': ['/configuration/add?sends=tidemark', async (page) => {
     await page.getByLabel('Host name').fill(`new-${Date.now() % 1e6}`);
     const encrypt = page.getByLabel('Encrypt with a new pre-shared key');
     if (await encrypt.count()) await encrypt.check();

@@ -172,6 +172,17 @@ story('of a host with one click; its neighbour through the variable', async (pag
   assert.equal(await page.locator('.widget-missing').count(), 0);
 });
 
+story('a variable of a group without hosts says so', async (page) => {
+  const name = unique('Empty group');
+  await make(page, {
+    name,
+    variables: [{ name: 'host', title: 'Host', kind: 'host', group: 'Nobody' }],
+    widgets: [{ kind: 'chart', title: 'Load', x: 0, y: 0, w: 12, h: 5, items: [{ host: '$host', key: 'system.cpu.load*' }] }],
+  });
+  await page.getByText('There is no host in group Nobody.').waitFor();
+  assert.equal(await page.getByLabel('Host').locator('option').allTextContents().then((all) => all.join()), 'no host in group Nobody');
+});
+
 story('an earlier version is looked at and restored', async (page) => {
   await make(page, { name: unique('Versions'), widgets: [note('first', 0, 0)] });
   await page.getByRole('button', { name: 'Edit' }).click();

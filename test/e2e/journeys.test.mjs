@@ -162,6 +162,7 @@ journey('add a host', async (page, { press, write }, how) => {
   await page.goto(base);
   await press('Configuration');
   await press('Add a host');
+  await press('Tidemark agent');
   await write('Host name', `journey-${how}`);
   await press('Add the host');
   await page.getByRole('heading', { name: `journey-${how} is added` }).waitFor();

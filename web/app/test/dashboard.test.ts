@@ -6,7 +6,7 @@ import { dashboardOf } from '../src/dashboard/fromhost.ts';
 import { bottomOf, compacted, fitted, inOrder, movedDown, placed, type Rect, stepped } from '../src/dashboard/grid.ts';
 import { Limiter } from '../src/dashboard/limiter.ts';
 import { blocksOf } from '../src/dashboard/blocks.ts';
-import { chosenValues, expanded, expandedWidget, fits, inPromQL } from '../src/dashboard/variables.ts';
+import { chosenValues, expanded, expandedWidget, fits, inPromQL, noHost } from '../src/dashboard/variables.ts';
 import { mistakeIn, severityAt, tidy, trimmed } from '../src/dashboard/tidy.ts';
 
 const rect = (x: number, y: number, w: number, h: number): Rect => ({ x, y, w, h });
@@ -142,4 +142,12 @@ test('a dashboard of a host', () => {
   expect(dashboard.widgets.some((widget) => widget.kind === 'problems' && widget.host === '$host')).toBe(true);
   expect(overlaps(dashboard.widgets)).toBe(false);
   expect(text(compacted(dashboard.widgets))).toBe(text(dashboard.widgets));
+});
+
+test('a widget of a variable that no host fits says so', () => {
+  const widget: Widget = { kind: 'chart', x: 0, y: 0, w: 12, h: 6, items: [{ host: '${host}', key: 'system.cpu.load' }] };
+  expect(noHost(widget, { host: 'no host in group Empty' })).toBe('no host in group Empty');
+  expect(noHost(widget, {})).toBeUndefined();
+  // Once a host is chosen its name stands there.
+  expect(noHost(expandedWidget(widget, { host: 'db1' }), { host: 'no host in group Empty' })).toBeUndefined();
 });

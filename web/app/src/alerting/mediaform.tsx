@@ -25,7 +25,9 @@ export function MediaForm({ alerting, media, fresh, done }: MediaProps) {
     setBody(made.webhook === undefined ? '' : JSON.stringify(made.webhook.body, null, 2));
   };
   const problems = mediaProblems(draft, body);
+  const [tried, setTried] = useState(!fresh);
   const run = async (): Promise<void> => {
+    setTried(true);
     if (problems.length > 0) throw { detail: 'Put right what is named above first.' };
     if (fresh && (alerting.media ?? []).some((one) => one.name === draft.name)) throw { detail: `there is a media type ${draft.name} already; choose another name` };
     const saved = { ...draft };
@@ -36,7 +38,7 @@ export function MediaForm({ alerting, media, fresh, done }: MediaProps) {
   return (
     <section aria-label={fresh ? 'New media type' : `Media type ${media.name}`} class="form-section">
       <h2>{fresh ? 'New media type' : `Media type ${media.name}`}</h2>
-      <Form submit="Save media type" run={run} cancel={() => done(false)}>
+      <Form submit="Save media type" tried={() => setTried(true)} run={run} cancel={() => done(false)}>
         {fresh && <Field label="Name of the media type" value={draft.name} set={(name) => put({ name })} />}
         {fresh && <Pick label="Kind" value={kind} options={KINDS} set={(next) => choose(next as Kind)} />}
         {draft.mail !== undefined && <MailFields media={draft} put={put} />}
@@ -70,7 +72,7 @@ export function MediaForm({ alerting, media, fresh, done }: MediaProps) {
             <Count label="At the same time" value={draft.sessions} set={(sessions) => put({ sessions })} hint="4 when empty" />
           </div>
         </details>
-        <Problems list={problems} />
+        {tried && <Problems list={problems} />}
       </Form>
     </section>
   );
@@ -153,7 +155,9 @@ export function ReceiverForm({ alerting, receiver, fresh, done }: ReceiverProps)
   const [draft, setDraft] = useState<Receiver>(structuredClone(receiver));
   const media = (alerting.media ?? []).map((one) => one.name);
   const problems = receiverProblems(draft);
+  const [tried, setTried] = useState(!fresh);
   const run = async (): Promise<void> => {
+    setTried(true);
     if (problems.length > 0) throw { detail: 'Put right what is named above first.' };
     if (fresh && (alerting.receivers ?? []).some((one) => one.name === draft.name)) throw { detail: `there is a receiver ${draft.name} already; choose another name` };
     await putAlerting({ receivers: [draft] });
@@ -162,7 +166,7 @@ export function ReceiverForm({ alerting, receiver, fresh, done }: ReceiverProps)
   return (
     <section aria-label={fresh ? 'New receiver' : `Receiver ${receiver.name}`} class="form-section">
       <h2>{fresh ? 'New receiver' : `Receiver ${receiver.name}`}</h2>
-      <Form submit="Save receiver" run={run} cancel={() => done(false)}>
+      <Form submit="Save receiver" tried={() => setTried(true)} run={run} cancel={() => done(false)}>
         {fresh && <Field label="Name of the receiver" value={draft.name} set={(name) => setDraft({ ...draft, name })} />}
         <Lines<Way> legend="Way" list={draft.media} add="Add a way" fresh={() => ({ media: media[0] ?? '', to: '' })} set={(list) => setDraft({ ...draft, media: list })}
           line={(one, put) => (
@@ -174,7 +178,7 @@ export function ReceiverForm({ alerting, receiver, fresh, done }: ReceiverProps)
               <Check label="Off" value={one.disabled ?? false} set={(disabled) => put({ ...one, disabled })} />
             </>
           )} />
-        <Problems list={problems} />
+        {tried && <Problems list={problems} />}
       </Form>
     </section>
   );

@@ -6,15 +6,34 @@ import { Check, Form, said } from '../part/form.tsx';
 import { Link } from '../part/link.tsx';
 import { useLater } from '../part/load.ts';
 import { Command } from '../part/notice.tsx';
+import { OnlyHere } from '../part/onlyhere.tsx';
 import { useCell } from '../state/cell.ts';
 import { me } from '../state/me.ts';
+import { route, setParams } from '../state/route.ts';
+import { useTrapper } from '../state/trapper.ts';
 import { type Doc, type Fields, mistakesOf, names, put, putNames, serious, text } from './document.ts';
 import { putAddress } from './general.tsx';
 import { Names, Text, Whole } from './parts.tsx';
 
 const FIELDS = ['host', 'name', 'groups', 'templates', 'interfaces'];
 const OWN_AGENT = 'Linux by Tidemark agent';
-const AGENT_PORT = '10051';
+const ZABBIX_AGENT = 'Linux by Zabbix agent';
+
+/** What sends the values of a new host. */
+type Sends = 'tidemark' | 'zabbix' | 'program';
+
+const SENDS: [Sends, string, string][] = [
+  ['tidemark', 'Tidemark agent', 'Measures the machine by itself, and MongoDB where there is one.'],
+  ['zabbix', 'Zabbix agent, active', 'An agent of Zabbix that sends by itself (ServerActive).'],
+  ['program', 'Sender or another program', 'zabbix_sender, a script, or a device that the server asks: only the items that you add.'],
+];
+const TEMPLATE_OF: Record<Sends, string> = { tidemark: OWN_AGENT, zabbix: ZABBIX_AGENT, program: '' };
+
+const TEMPLATE_HINT: Record<Sends, string> = {
+  tidemark: "What is measured. Tidemark's own agent measures without one; its template has the triggers.",
+  zabbix: 'What the agent is told to measure, and the triggers.',
+  program: 'None is needed: add the items that are sent after the host is made.',
+};
 
 const docOf = (fields: Fields): Doc => ({ zabbix_export: { version: '7.0', hosts: [fields] } });
 
@@ -30,9 +49,33 @@ interface Made {
 }
 
 export function AddHost({ known }: { known: Configuration }) {
+  const sends = useCell(route).params.get('sends');
+  const kind = SENDS.find(([one]) => one === sends)?.[0];
+  if (kind !== undefined) return <HostForm key={kind} known={known} sends={kind} />;
+  return (
+    <section aria-label="Add a host">
+      <h2>Add a host</h2>
+      <form onSubmit={(event) => event.preventDefault()}>
+        <p>What sends its values?</p>
+        <ul class="kinds">
+          {SENDS.map(([one, title, about]) => (
+            <li key={one}>
+              <button type="button" onClick={() => setParams({ sends: one }, false)}>
+                {title}
+              </button>{' '}
+              <span class="muted">{about}</span>
+            </li>
+          ))}
+        </ul>
+      </form>
+    </section>
+  );
+}
+
+function HostForm({ known, sends }: { known: Configuration; sends: Sends }) {
   const who = useCell(me);
-  const fitting = known.templates.find((one) => one.template === OWN_AGENT);
-  const [fields, setFields] = useState<Fields>(() => ({ host: '', groups: [{ name: known.host_groups.includes('Linux servers') ? 'Linux servers' : (known.host_groups[0] ?? 'Hosts') }], templates: fitting === undefined ? [] : [{ name: OWN_AGENT }] }));
+  const fitting = known.templates.find((one) => one.template === TEMPLATE_OF[sends]);
+  const [fields, setFields] = useState<Fields>(() => ({ host: '', groups: [{ name: sends !== 'program' && known.host_groups.includes('Linux servers') ? 'Linux servers' : (known.host_groups[0] ?? 'Hosts') }], templates: fitting === undefined ? [] : [{ name: TEMPLATE_OF[sends] }] }));
   const [asked, setAsked] = useState('');
   const [encrypt, setEncrypt] = useState(false);
   const [remarks, setRemarks] = useState<Remark[]>([]);
@@ -71,16 +114,22 @@ export function AddHost({ known }: { known: Configuration }) {
     }
     setMade({ id: answer.id!, name, psk });
   };
-  if (made !== null) return <NextSteps made={made} failure={keyFailure} asked={asked !== ''} />;
+  if (made !== null) return <NextSteps made={made} sends={sends} failure={keyFailure} asked={asked !== ''} />;
   return (
     <section aria-label="Add a host">
       <h2>Add a host</h2>
+      <p>
+        {SENDS.find(([one]) => one === sends)![1]}{' '}
+        <button type="button" class="as-link" onClick={() => setParams({ sends: '' }, false)}>
+          Something else sends its values
+        </button>
+      </p>
       <Form submit="Add the host" run={run}>
         <Whole mistakes={mistakes} />
-        <Text label="Host name" value={name} set={(value) => setFields({ ...fields, host: value })} mistakes={mistakes.host} focus required hint="The technical name, which the agent sends. Letters, digits, spaces, '.', '_' and '-'." />
+        <Text label="Host name" value={name} set={(value) => setFields({ ...fields, host: value })} mistakes={mistakes.host} focus required hint="The technical name, which is sent with the values. Letters, digits, spaces, '.', '_' and '-'." />
         <Text label="Visible name" value={text(fields, 'name')} set={(value) => setFields(put(fields, 'name', value))} mistakes={mistakes.name} hint="Empty for the same." />
         <Names label="Host groups" value={names(fields, 'groups')} set={(value) => setFields(putNames(fields, 'groups', value))} known={known.host_groups} mistakes={mistakes.groups} />
-        <Names label="Templates" value={names(fields, 'templates')} set={(value) => setFields(putNames(fields, 'templates', value))} known={known.templates.map((one) => one.template)} mistakes={mistakes.templates} hint="What is measured. Tidemark's own agent measures without one; its template has the triggers." />
+        <Names label="Templates" value={names(fields, 'templates')} set={(value) => setFields(putNames(fields, 'templates', value))} known={known.templates.map((one) => one.template)} mistakes={mistakes.templates} hint={TEMPLATE_HINT[sends]} />
         <Text label="Address" value={asked} set={setAsked} hint="Only where the server shall ask an agent: an IP address or a name. Port 10050; other interfaces after it is made." />
         {who?.role === 'administrator' && <Check label="Encrypt with a new pre-shared key" value={encrypt} set={setEncrypt} />}
       </Form>
@@ -88,8 +137,9 @@ export function AddHost({ known }: { known: Configuration }) {
   );
 }
 
-function NextSteps({ made, failure, asked }: { made: Made; failure: string; asked: boolean }) {
-  const server = `${location.hostname}:${AGENT_PORT}`;
+function NextSteps({ made, sends, failure, asked }: { made: Made; sends: Sends; failure: string; asked: boolean }) {
+  const { address: server, host, port } = useTrapper();
+  const edit = `/configuration/hosts/${encodeURIComponent(made.name)}`;
   const quoted = /^[\w.-]+$/.test(made.name) ? made.name : `'${made.name}'`;
   const file = `${made.name.replaceAll(' ', '-')}.psk`;
   const tls = made.psk === '' ? '' : ` --tls-connect psk --tls-psk-identity ${quoted} --tls-psk-file ${file}`;
@@ -107,13 +157,30 @@ function NextSteps({ made, failure, asked }: { made: Made; failure: string; aske
           <Command text={`(umask 077; echo ${made.psk} > ${file})`} />
         </>
       )}
-      <p>Start the agent there; its charts appear within seconds:</p>
-      <Command text={`tidemark agent --server ${server} --host ${quoted}${tls}`} />
-      <p class="muted">A Zabbix agent takes these lines in its configuration instead:</p>
-      <Command text={[asked ? `Server=${location.hostname}` : '', `ServerActive=${server}`, `Hostname=${made.name}`, ...(made.psk === '' ? [] : ['TLSConnect=psk', 'TLSAccept=psk', `TLSPSKIdentity=${made.name}`, `TLSPSKFile=/etc/zabbix/${file}`])].filter(Boolean).join('\n')} />
+      {sends === 'tidemark' && (
+        <>
+          <p>Start the agent there; its charts appear within seconds:</p>
+          <Command text={`tidemark agent --server ${server} --host ${quoted}${tls}`} />
+        </>
+      )}
+      {sends === 'zabbix' && (
+        <>
+          <p>Put these lines into the agent's configuration and start it again:</p>
+          <Command text={[asked ? `Server=${host}` : '', `ServerActive=${server}`, `Hostname=${made.name}`, ...(made.psk === '' ? [] : ['TLSConnect=psk', 'TLSAccept=psk', `TLSPSKIdentity=${made.name}`, `TLSPSKFile=/etc/zabbix/${file}`])].filter(Boolean).join('\n')} />
+        </>
+      )}
+      {sends === 'program' && (
+        <>
+          <p>
+            Add an <Link to={`${edit}/items`}>item of the type Trapper</Link> for each key, then send its values:
+          </p>
+          <Command text={`zabbix_sender -z ${host.replace(/^\[|\]$/g, '')} -p ${port} -s ${quoted} -k KEY -o VALUE${tls}`} />
+        </>
+      )}
+      <OnlyHere />
       <p class="row-links">
         <Link to={`/hosts/${made.id}`}>See its values</Link>
-        <Link to={`/configuration/hosts/${encodeURIComponent(made.name)}`}>Edit it</Link>
+        <Link to={edit}>Edit it</Link>
         <Link to="/configuration">All hosts</Link>
       </p>
     </section>

@@ -135,3 +135,8 @@ export function plain(reason: string, field = ''): string {
 
 /** serious tells mistakes for which a document is not taken from warnings. */
 export const serious = (remarks: Remark[]): Remark[] => remarks.filter((remark) => remark.refused === true);
+
+/** isFresh reports whether the server does not have the item yet. New ones stand at the end. */
+export function isFresh(items: Fields[], at: number, kept: string[]): boolean {
+  return at >= kept.length || (items.length <= kept.length && !kept.includes(text(items[at], 'key')) && text(items[at], 'name') === '');
+}

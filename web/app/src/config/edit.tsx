@@ -75,6 +75,7 @@ function Editor({ kind, name, tab, base, revision, known, reload }: EditorProps)
   const [message, setMessage] = useState('');
   const [failure, setFailure] = useState('');
   const [busy, setBusy] = useState(false);
+  const [tried, setTried] = useState(false);
   const changed = !same(draft, base);
   const settled = useLater(draft, 300);
   const newest = useRef(draft);
@@ -107,6 +108,7 @@ function Editor({ kind, name, tab, base, revision, known, reload }: EditorProps)
   };
   const save = async (): Promise<void> => {
     setBusy(true);
+    setTried(true);
     setFailure('');
     try {
       const answer = await putDocument(kind, name, JSON.stringify(draft), revision);
@@ -138,6 +140,10 @@ function Editor({ kind, name, tab, base, revision, known, reload }: EditorProps)
   const renamed = (items: typeof fields[], from: string, to: string): void =>
     change(putTriggers(putOwner(draft, kind, put(fields, 'items', items)), from === '' || to === '' ? triggersOf(draft) : renameKey(triggersOf(draft), technical, from, to)));
   let nextItems: typeof fields[] = [];
+  const keptKeys = list(owner(base, kind), 'items').map((item) => text(item, 'key'));
+  // What is still empty because it was only just added is no mistake before saving is tried.
+  const blank = list(fields, 'items').flatMap((item, n) => (text(item, 'key') === '' && text(item, 'name') === '' ? [`${kind}s[0].items[${n}]`] : []));
+  const shown = tried ? remarks : remarks.filter((remark) => !blank.some((at) => (remark.at ?? '').startsWith(at)));
   return (
     <>
       {tab === '' && <General kind={kind} fields={fields} set={setFields} remarks={remarks} known={known} failed={setFailure} />}
@@ -153,6 +159,8 @@ function Editor({ kind, name, tab, base, revision, known, reload }: EditorProps)
           remarks={remarks}
           param="item"
           what="item"
+          kept={keptKeys}
+          tried={tried}
           tested={{ kind, doc: draft, technical }}
         />
       )}
@@ -172,8 +180,8 @@ function Editor({ kind, name, tab, base, revision, known, reload }: EditorProps)
       {changed && tab !== 'text' && (
         <div class="save-bar" role="region" aria-label="Changes that are not saved">
           <span>
-            {serious(remarks).length > 0 ? (
-              <b class="problem-text">{plural(serious(remarks).length, 'mistake')} to put right: {firstMistake(remarks)}</b>
+            {serious(shown).length > 0 ? (
+              <b class="problem-text">{plural(serious(shown).length, 'mistake')} to put right: {firstMistake(shown)}</b>
             ) : (
               (plan !== null && summary(plan)) || 'Changed.'
             )}

@@ -6,7 +6,7 @@ import { Empty } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { route, setParams } from '../state/route.ts';
-import { type Doc, type Fields, list, mistakesOf, put, text } from './document.ts';
+import { type Doc, type Fields, isFresh, list, mistakesOf, put, text } from './document.ts';
 import { defaultDelay, hasInterval, ITEM_TYPES, TYPE_FIELDS, VALUE_TYPES } from './fields.ts';
 import { Columns, Pairs, Pick, Switch, Tags, Text, Whole } from './parts.tsx';
 import { Steps } from './steps.tsx';
@@ -24,11 +24,15 @@ interface Props {
   /** The parameter of the address that names the open one. */
   param: string;
   what: 'item' | 'item prototype';
+  /** The keys of the items that the server has; all when missing. */
+  kept?: string[];
+  /** Saving was tried, so that all mistakes are shown. */
+  tried?: boolean;
   /** For tests; prototypes have none. */
   tested?: { kind: Kind; doc: Doc; technical: string };
 }
 
-export function Items({ path, items, set, renamed, remarks, param, what, tested }: Props) {
+export function Items({ path, items, set, renamed, remarks, param, what, kept, tried = false, tested }: Props) {
   const { params } = useCell(route);
   const open = params.get(param);
   const at = open === null ? -1 : Number(open);
@@ -53,6 +57,8 @@ export function Items({ path, items, set, renamed, remarks, param, what, tested 
         remarks={remarks}
         keys={items.filter((_, n) => n !== at).map((one) => text(one, 'key'))}
         what={what}
+        fresh={kept !== undefined && isFresh(items, at, kept)}
+        tried={tried}
         tested={tested}
       />
     );
@@ -103,10 +109,13 @@ interface FormProps {
   remarks: Remark[];
   keys: string[];
   what: string;
+  fresh: boolean;
+  tried: boolean;
   tested?: Props['tested'];
 }
 
-function ItemForm({ item, path, set, remove, close, remarks, keys, what, tested }: FormProps) {
+function ItemForm({ item, path, set, remove, close, remarks, keys, what, fresh, tried, tested }: FormProps) {
+  const quiet = fresh && !tried;
   const mistakes = mistakesOf(remarks, path, FIELDS);
   const type = text(item, 'type', 'ZABBIX_PASSIVE');
   const valueType = text(item, 'value_type', 'UNSIGNED');
@@ -132,11 +141,11 @@ function ItemForm({ item, path, set, remove, close, remarks, keys, what, tested 
           </button>
         </span>
       </div>
-      <Whole mistakes={mistakes} />
+      {!(quiet && text(item, 'key') === '') && <Whole mistakes={mistakes} />}
       <Columns>
         <div class="form">
-          <Text label="Name" value={text(item, 'name')} set={(value) => change('name', value)} mistakes={mistakes.name} focus={text(item, 'key') === ''} />
-          <Text label="Key" value={text(item, 'key')} set={(value) => change('key', value)} mistakes={mistakes.key} mono hint="An item with another key is another item: the values of the old one are deleted with it." />
+          <Text label="Name" value={text(item, 'name')} set={(value) => change('name', value)} mistakes={mistakes.name} quiet={quiet} focus={text(item, 'key') === ''} />
+          <Text label="Key" value={text(item, 'key')} set={(value) => change('key', value)} mistakes={mistakes.key} quiet={quiet} mono hint={fresh ? 'What is measured, such as temperature or vfs.fs.size[/,used].' : 'An item with another key is another item: the values of the old one are deleted with it.'} />
           <Pick label="Type" value={type} options={ITEM_TYPES} set={changeType} mistakes={mistakes.type} />
           {type === 'DEPENDENT' && (
             <Text
@@ -149,7 +158,7 @@ function ItemForm({ item, path, set, remove, close, remarks, keys, what, tested 
             />
           )}
           {(TYPE_FIELDS[type] ?? []).map((field) => (
-            <Text key={field.key} label={field.label} value={text(item, field.key)} set={(value) => change(field.key, value)} hint={field.hint} lines={field.lines} secret={field.secret} mono={field.lines !== undefined} mistakes={mistakes[field.key]} />
+            <Text key={field.key} label={field.label} value={text(item, field.key)} set={(value) => change(field.key, value)} hint={field.hint} lines={field.lines} secret={field.secret} quiet={quiet} mono={field.lines !== undefined} mistakes={mistakes[field.key]} />
           ))}
           {type === 'HTTP_AGENT' && <Pairs title="Request headers" fields={item} of="headers" names={['name', 'value']} labels={['Header', 'Content']} set={set} />}
           <Pick label="Value" value={valueType} options={VALUE_TYPES} set={(value) => change('value_type', value, 'UNSIGNED')} mistakes={mistakes.value_type} />

@@ -16,14 +16,23 @@ interface TextProps {
   known?: string[];
   focus?: boolean;
   required?: boolean;
+  /** Its mistakes are not shown before it was touched. */
+  quiet?: boolean;
 }
 
-export function Text({ label, value, set, hint, mistakes = [], lines, mono = false, secret = false, known, focus = false, required = false }: TextProps) {
+export function Text({ label, value, set: change, hint, mistakes: found = [], lines, mono = false, secret = false, known, focus = false, required = false, quiet = false }: TextProps) {
   const id = useId();
+  const [touched, setTouched] = useState(false);
+  const mistakes = quiet && !touched ? [] : found;
+  const set = (next: string): void => {
+    setTouched(true);
+    change(next);
+  };
   const common = {
     value,
     spellcheck: false,
     autofocus: focus,
+    onBlur: () => setTouched(true),
     required,
     class: mono ? 'mono' : undefined,
     'aria-invalid': mistakes.length > 0,

@@ -48,7 +48,7 @@ function OfItem({ id, widget, around }: Props) {
   useRefresh(line.reload, Math.max(around.refreshMs, 10_000));
   const [shown] = useLiveReadings(item === undefined ? EMPTY : found.data![0].items);
   if (found.data === null) return found.error === null ? null : <Failure error={found.error} retry={found.reload} />;
-  if (shown === undefined) return <Missing widget={widget} />;
+  if (shown === undefined) return <Missing widget={widget} around={around} />;
   const value = shownValue(shown, widget.units ?? chartUnits(shown));
   return (
     <Big text={value.text} title={value.exact} severity={severityAt(value.number, widget)} line={thinned(line.data ?? [])} label={widget.title ?? shown.name}>

@@ -46,7 +46,7 @@ function OfItems({ id, widget, around }: Props) {
   const shown = useLiveReadings(found.data === null ? NONE : rows.map((row) => row.item));
   useSecond();
   if (found.data === null) return found.error === null ? null : <Failure error={found.error} retry={found.reload} />;
-  if (rows.length === 0) return <Missing widget={widget} />;
+  if (rows.length === 0) return <Missing widget={widget} around={around} />;
   const many = new Set(rows.map((row) => row.item.host)).size > 1;
   const columns: Column<ItemRow>[] = [
     { id: 'host', title: 'Host', cell: ({ item }) => <Link to={`/hosts/${item.host_id}`}>{item.host}</Link>, sort: ({ item }) => item.host, class: 'host-cell' },

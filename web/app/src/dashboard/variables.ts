@@ -47,6 +47,12 @@ export function chosenValues(variables: Variable[], params: URLSearchParams, cho
   return values;
 }
 
+/** noHost says why a widget has no items when a variable that it names fits no host. */
+export function noHost(widget: Widget, empty: Values): string | undefined {
+  const names = (widget.items ?? []).flatMap((item) => [...(item.host ?? '').matchAll(REFERENCE)].map((found) => found[1] ?? found[2]));
+  return names.map((name) => empty[name]).find((reason) => reason !== undefined);
+}
+
 /** fits reports whether a key is a pattern in which * stands for anything. */
 export function fits(pattern: string, key: string): boolean {
   if (!pattern.includes('*')) return pattern === key;

@@ -23,12 +23,15 @@ import { Markdown } from './markdown.tsx';
 import { NumberWidget } from './number.tsx';
 import { ProblemsWidget, RequestsWidget, TableWidget } from './tables.tsx';
 import type { Found, ItemSource } from './source.ts';
+import { noHost, type Values } from './variables.ts';
 
 /** What all widgets of a dashboard share. */
 export interface Surroundings {
   board: Board;
   source: ItemSource;
   hosts: Host[];
+  /** Of variables that no host fits, why. */
+  empty: Values;
   refreshMs: number;
   /** While it is edited a bar takes room from each widget. */
   editing: boolean;
@@ -108,7 +111,7 @@ function ItemChart({ id, widget, around }: Props) {
   const found = useItems(id, widget, around);
   const spec = useMemo(() => (found.data === null ? null : chartOf(id, widget, found.data)), [found.data, widget.title, widget.stack, widget.units]);
   if (spec === null) return found.error === null ? null : <Failure error={found.error} retry={found.reload} />;
-  return spec.series.length === 0 ? <Missing title={widget.title} widget={widget} /> : <BoardChart spec={spec} widget={widget} around={around} />;
+  return spec.series.length === 0 ? <Missing title={widget.title} widget={widget} around={around} /> : <BoardChart spec={spec} widget={widget} around={around} />;
 }
 
 function BoardChart({ spec, widget, around }: { spec: ChartSpec; widget: Widget; around: Surroundings }) {
@@ -116,12 +119,13 @@ function BoardChart({ spec, widget, around }: { spec: ChartSpec; widget: Widget;
 }
 
 /** Missing says that there is nothing to show, and what was looked for. */
-export function Missing({ title, widget }: { title?: string; widget: Widget }) {
+export function Missing({ title, widget, around }: { title?: string; widget: Widget; around: Surroundings }) {
+  const none = noHost(widget, around.empty);
   const names = (widget.items ?? []).map((item) => `${item.key} of ${item.host ?? `group ${item.group}`}`);
   return (
     <div class="widget-missing">
       {title !== undefined && <h2 class="widget-title">{title}</h2>}
-      <p class="muted">There is no such item: {names.slice(0, 3).join(', ')}{names.length > 3 && ` and ${names.length - 3} more`}.</p>
+      {none !== undefined ? <p class="muted">There is {none}.</p> : <p class="muted">There is no such item: {names.slice(0, 3).join(', ')}{names.length > 3 && ` and ${names.length - 3} more`}.</p>}
     </div>
   );
 }
@@ -187,12 +191,12 @@ function LogWidget({ id, widget, around }: Props) {
   const found = useItems(id, widget, around);
   const item = found.data?.[0]?.items[0];
   if (found.data === null) return found.error === null ? null : <Failure error={found.error} retry={found.reload} />;
-  return item === undefined ? <Missing widget={widget} /> : <LogView key={item.id} item={item.id} small />;
+  return item === undefined ? <Missing widget={widget} around={around} /> : <LogView key={item.id} item={item.id} small />;
 }
 
 function TimelineWidget({ id, widget, around }: Props) {
   const found = useItems(id, widget, around);
   if (found.data === null) return found.error === null ? null : <Failure error={found.error} retry={found.reload} />;
   const items = found.data.flatMap(({ ref, items: some }) => some.map((item) => ({ id: item.id, name: some.length === 1 && ref.name !== undefined ? ref.name : some.length > 1 || found.data!.length > 1 ? `${item.host} ${item.name}` : item.name })));
-  return items.length === 0 ? <Missing title={widget.title} widget={widget} /> : <Timeline id={id} title={widget.title ?? 'States'} items={items} />;
+  return items.length === 0 ? <Missing title={widget.title} widget={widget} around={around} /> : <Timeline id={id} title={widget.title ?? 'States'} items={items} />;
 }

@@ -7,11 +7,13 @@ interface Props {
   submit: string;
   /** What is done; its failure is shown above the button. */
   run: () => Promise<void>;
+  /** Called when it is to be sent, even where the browser finds a field that must be filled in. */
+  tried?: () => void;
   cancel?: () => void;
   children: ComponentChildren;
 }
 
-export function Form({ submit, run, cancel, children }: Props) {
+export function Form({ submit, run, tried, cancel, children }: Props) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState('');
   const send = async (event: Event): Promise<void> => {
@@ -35,7 +37,7 @@ export function Form({ submit, run, cancel, children }: Props) {
         </p>
       )}
       <div class="form-end">
-        <button type="submit" disabled={busy}>
+        <button type="submit" disabled={busy} onClick={tried}>
           {submit}
         </button>
         {cancel !== undefined && (

@@ -12,6 +12,8 @@ export interface Me {
   via: string;
   /** There is no administrator yet, so whoever is on this machine is one. */
   first: boolean;
+  /** Where the server listens for agents and senders; missing when it does not. */
+  trapper?: string;
 }
 
 export const me = new Cell<Me | null | undefined>(undefined);

@@ -69,8 +69,8 @@ function Opened({ id, saved, dashboard, hosts, reload }: OpenedProps) {
   const [draft, setDraft] = useState<Dashboard | null>(saved === null ? dashboard : null);
   const [failure, setFailure] = useState('');
   const shown = draft ?? dashboard;
-  const around = useSurroundings(shown, hosts, draft !== null);
-  const { choices, values } = useChoices(shown.variables ?? [], hosts, params);
+  const { choices, values, empty } = useChoices(shown.variables ?? [], hosts, params);
+  const around = { ...useSurroundings(shown, hosts, draft !== null), empty };
   const [form, setForm] = useState<number | 'new' | 'settings' | null>(saved === null && dashboard.name === '' ? 'settings' : null);
   useLeaving(draft !== null && draft !== dashboard);
   useEffect(() => {
@@ -132,7 +132,7 @@ function Opened({ id, saved, dashboard, hosts, reload }: OpenedProps) {
           reload={reload}
         />
       )}
-      {(shown.variables ?? []).length > 0 && <Choices variables={shown.variables!} choices={choices} values={values} hosts={hosts} />}
+      {(shown.variables ?? []).length > 0 && <Choices variables={shown.variables!} choices={choices} values={values} empty={empty} hosts={hosts} />}
       {shown.widgets.length === 0 && <NoWidgets edits={draft !== null} changes={changes} />}
       <Grid widgets={draft === null ? compacted(shown.widgets) : draft.widgets} values={values} around={around} edit={draft === null ? undefined : { change: setWidgets, open: setForm }} />
       {params.get('versions') === '1' && saved !== null && draft === null && !kiosk && <Versions id={id} shown={saved.version} newest={saved.newest} restore={changes ? (version) => void restore(version) : undefined} />}
@@ -166,7 +166,7 @@ function NoWidgets({ edits, changes }: { edits: boolean; changes: boolean }) {
 }
 
 // useSurroundings keeps the board of the charts and what is streamed to them.
-function useSurroundings(dashboard: Dashboard, hosts: Host[], editing: boolean): Surroundings {
+function useSurroundings(dashboard: Dashboard, hosts: Host[], editing: boolean): Omit<Surroundings, 'empty'> {
   const board = useMemo(() => new Board(), []);
   const source = useMemo(() => new ItemSource(), []);
   const watched = useRef(new Map<string, Item[]>());

@@ -7,9 +7,11 @@ import { getInstances } from '../api/mongo.ts';
 import { Link } from '../part/link.tsx';
 import { useLoad } from '../part/load.ts';
 import { Command } from '../part/notice.tsx';
+import { OnlyHere } from '../part/onlyhere.tsx';
 import { useCell } from '../state/cell.ts';
 import { serverNow } from '../state/live.ts';
 import { me } from '../state/me.ts';
+import { useTrapper } from '../state/trapper.ts';
 
 const DISMISSED = 'tidemark.guide';
 const HOUR = 3_600_000;
@@ -27,6 +29,7 @@ function dismissed(): boolean {
 /** Guide shows the first steps, or its children when nobody needs them. */
 export function Guide({ hosts, children }: { hosts: number; children?: ComponentChildren }) {
   const who = useCell(me);
+  const server = useTrapper().address;
   const [off, setOff] = useState(dismissed);
   const edits = (who?.role === 'administrator' || who?.role === 'editor') && who.all_hosts;
   const told = useLoad(async (signal) => (edits ? (await getAlerting(signal)).actions?.length ?? 0 : 0), [edits]);
@@ -40,7 +43,6 @@ export function Guide({ hosts, children }: { hosts: number; children?: Component
       // Then it is hidden until the page is opened again.
     }
   };
-  const server = `${location.hostname}:10051`;
   return (
     <section aria-labelledby="guide-title" class="first-steps">
       <div class="object-head">
@@ -54,6 +56,7 @@ export function Guide({ hosts, children }: { hosts: number; children?: Component
           <b>{hosts > 0 ? 'Add more hosts' : 'Add a host'}</b>
           <p>Start an agent on a machine; its charts appear within seconds.</p>
           <Command text={`tidemark agent --server ${server} --host $(hostname)`} />
+          <OnlyHere />
           <p class="links">
             <Link to="/configuration/add">With templates, another name or encryption</Link>
           </p>

@@ -17,9 +17,11 @@ import { SeverityShape } from '../part/icon.tsx';
 import { Link } from '../part/link.tsx';
 import { useLoad, useSecond, useTitle } from '../part/load.ts';
 import { Command, Empty, Failure } from '../part/notice.tsx';
+import { OnlyHere } from '../part/onlyhere.tsx';
 import { useCell } from '../state/cell.ts';
 import { live, problemsChanged, serverNow } from '../state/live.ts';
 import { mayEdit, me } from '../state/me.ts';
+import { useTrapper } from '../state/trapper.ts';
 import { windowKey, windowNow } from '../state/window.ts';
 import { Facts } from './facts.tsx';
 import { ProblemTable } from './problems.tsx';
@@ -137,12 +139,14 @@ function HostCharts({ host, items: all }: { host: Host; items: Item[] }) {
   }, [board]);
   const marks = useMarks(host.id, items);
   const unusual = useUnusual(sections, items);
+  const server = useTrapper().address;
 
   if (items.length === 0) {
     return (
       <Empty title={`${host.name} has no items yet.`}>
         <p>They appear by themselves as soon as its agent is connected. To connect one, run this on the machine:</p>
-        <Command text={`tidemark agent --server ${location.hostname}:10051 --host ${host.host}`} />
+        <Command text={`tidemark agent --server ${server} --host ${host.host}`} />
+        <OnlyHere />
       </Empty>
     );
   }

@@ -8,10 +8,12 @@ import { SeverityShape } from '../part/icon.tsx';
 import { Link } from '../part/link.tsx';
 import { useLater, useLoad, useSecond } from '../part/load.ts';
 import { Command, Empty, Failure } from '../part/notice.tsx';
+import { OnlyHere } from '../part/onlyhere.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { live, missed, problemsChanged, serverNow } from '../state/live.ts';
 import { route, setParams } from '../state/route.ts';
+import { useTrapper } from '../state/trapper.ts';
 
 const LIMIT = 1_000;
 const REFRESH_MS = 10_000;
@@ -72,10 +74,12 @@ export function HostsView() {
 
 /** NoHosts tells how the first host comes. */
 export function NoHosts() {
+  const server = useTrapper().address;
   return (
     <Empty title="No host has reported yet.">
       <p>Start an agent on a machine; its charts appear here within seconds:</p>
-      <Command text={`tidemark agent --server ${location.hostname}:10051 --host $(hostname)`} />
+      <Command text={`tidemark agent --server ${server} --host $(hostname)`} />
+      <OnlyHere />
       <p class="muted">
         Agents register themselves with <code>tidemark up</code>, and with <code>tidemark server --autoregistration</code>. Without that,
         import the host first.

@@ -6,6 +6,7 @@ import { getComparison, getInstances, getProfile, getRanking, type InstanceTotal
 import { Figure } from '../chart/figure.tsx';
 import { useLater, useLoad } from '../part/load.ts';
 import { Command, Empty, Failure } from '../part/notice.tsx';
+import { OnlyHere } from '../part/onlyhere.tsx';
 import { type Choice, choiceOf, COMPARISONS, earlier, GROUPS, pick } from '../requests/address.ts';
 import { Beside } from '../requests/beside.tsx';
 import { CompareTable } from '../requests/compare.tsx';
@@ -16,6 +17,7 @@ import { errorText, latencyText, loadText, rateText } from '../requests/text.tsx
 import { useCell } from '../state/cell.ts';
 import { missed } from '../state/live.ts';
 import { route, setParams } from '../state/route.ts';
+import { useTrapper } from '../state/trapper.ts';
 import { windowKey, windowNow, zoomTo } from '../state/window.ts';
 import { spanText } from '../time/clock.ts';
 
@@ -54,12 +56,14 @@ function useBeat(): number {
 }
 
 function NothingWatched() {
+  const server = useTrapper().address;
   return (
     <>
       <h1>Requests</h1>
       <Empty title="No MongoDB server is being watched.">
         <p>An agent on the database's machine shows every kind of request with its load and latency, from the wire, without a user in the database:</p>
-        <Command text={`sudo tidemark agent --server ${location.hostname}:10051 --mongo any`} />
+        <Command text={`sudo tidemark agent --server ${server} --mongo any`} />
+        <OnlyHere />
         <p class="muted">
           For a first look without a server, run <code>tidemark mongo top -i any</code> there.
         </p>
