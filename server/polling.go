@@ -35,8 +35,10 @@ type pollingOptions struct {
 	tasks func(h *model.Host, item *model.Item) (poller.Task, bool)
 	// proxied, if not nil, says what a host's proxy last said of an interface.
 	proxied func(h *model.Host, index int) (trapper.ProxyInterface, bool)
-	metrics *metrics.Set
-	logger  *slog.Logger
+	// proxyName, if not nil, names a proxy.
+	proxyName func(model.ProxyID) string
+	metrics   *metrics.Set
+	logger    *slog.Logger
 }
 
 // polling asks for the values of items that do not come by themselves.

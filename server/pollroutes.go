@@ -230,14 +230,27 @@ func (p *polling) checkNow(r *http.Request) (any, error) {
 		switch {
 		case err == nil:
 			answer.Items++
+		case in.Key != "" && errors.Is(err, poller.ErrNotPolled) && p.askedByProxy(h, item):
+			return nil, api.BadRequest("item " + in.Key + " is asked by proxy " + p.o.proxyName(h.Proxy) + ", with its next interval: the server cannot ask for it at once")
 		case in.Key != "" && errors.Is(err, poller.ErrNotPolled):
 			return nil, api.BadRequest("item " + in.Key + " is not asked for by the server: its type, its state or its host's state forbid it")
 		case !errors.Is(err, poller.ErrNotPolled):
 			return nil, err
 		}
 	}
+	if in.Key == "" && answer.Items == 0 && slices.ContainsFunc(items, func(i model.Item) bool { return p.askedByProxy(h, &i) }) {
+		return nil, api.BadRequest("host " + in.Host + " is asked by proxy " + p.o.proxyName(h.Proxy) + ": the server cannot ask for its items at once")
+	}
 	if !found && in.Key != "" {
 		return nil, api.NotFound("host " + in.Host + " has no item with the key " + in.Key)
 	}
 	return answer, nil
+}
+
+// askedByProxy reports whether the proxy of a host asks for an item; values of other items come by themselves.
+func (p *polling) askedByProxy(h *model.Host, item *model.Item) bool {
+	if h.Proxy == 0 || p.o.proxyName == nil || !item.Remote || !item.Enabled || !h.Enabled {
+		return false
+	}
+	return item.Type != model.Trapper && item.Type != model.ActiveAgent && item.Type != model.SNMPTrap && item.Type != model.Dependent
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -36,6 +37,10 @@ func TestPollRoutes(t *testing.T) {
 	}
 	list := []model.ItemConfig{item(1, "agent.ping", model.PassiveAgent), item(2, "part", model.Dependent), item(3, "sent", model.Trapper)}
 	list[1].MasterKey = "agent.ping"
+	remote := []model.ItemConfig{item(4, "agent.ping", model.PassiveAgent), item(5, "sent", model.Trapper)}
+	for i := range remote {
+		remote[i].HostID = 2
+	}
 	c, err := catalog.Open(t.Context(), vfs.OS{}, t.TempDir(), catalog.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +48,7 @@ func TestPollRoutes(t *testing.T) {
 	defer c.Close()
 	cache := confcache.New(hostSource{{Host: model.Host{
 		ID: 1, Host: "h", Enabled: true, Interfaces: []model.Interface{{Type: model.AgentInterface, Main: true, Address: host, Port: port}},
-	}, Items: list}}, confcache.Options{})
+	}, Items: list}, {Host: model.Host{ID: 2, Host: "far", Enabled: true, Proxy: 7}, Items: remote}}, confcache.Options{})
 	if _, err := cache.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +57,7 @@ func TestPollRoutes(t *testing.T) {
 	sink := &keeping{values: values, newest: map[model.ItemID]string{}, also: func(*model.Batch) {}}
 	p := newPolling(pollingOptions{
 		sink: preproc.New(preproc.Options{Items: names.definitions, Sink: sink}), names: names, values: values, version: "1", started: time.Now(),
-		kinds: []poller.Kind{zbxagent.New(zbxagent.Options{}).Kind()}, tasks: collectors.Task, metrics: metrics.NewSet(), logger: slog.New(slog.DiscardHandler),
+		kinds: []poller.Kind{zbxagent.New(zbxagent.Options{}).Kind()}, tasks: collectors.Task, proxyName: func(id model.ProxyID) string { return fmt.Sprint("north-", id) }, metrics: metrics.NewSet(), logger: slog.New(slog.DiscardHandler),
 	})
 	handler := api.NewHandler(p.routes(), http.NotFoundHandler(), api.Options{Guard: api.Guard{AnyHost: func() bool { return true }}})
 	ask := func(method, path, body string) *httptest.ResponseRecorder {
@@ -74,6 +79,9 @@ func TestPollRoutes(t *testing.T) {
 	f("POST", "/api/check-now", `{"host":"nobody"}`, 404, "no host has the name")
 	f("POST", "/api/check-now", `{"host":"h","key":"nothing"}`, 404, "has no item")
 	f("POST", "/api/check-now", `{"host":"h","key":"sent"}`, 400, "is not asked for by the server")
+	f("POST", "/api/check-now", `{"host":"far","key":"agent.ping"}`, 400, "is asked by proxy north-7")
+	f("POST", "/api/check-now", `{"host":"far","key":"sent"}`, 400, "is not asked for by the server")
+	f("POST", "/api/check-now", `{"host":"far"}`, 400, "is asked by proxy north-7")
 	f("POST", "/api/check-now", `{"what":1}`, 400, "what")
 	done := make(chan error, 1)
 	go func() { done <- p.Run(t.Context()) }()

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -115,6 +116,16 @@ func (p *proxies) Proxy(name []byte) (model.ProxyID, bool) {
 		return 0, false
 	}
 	return s.ID, true
+}
+
+// name returns the name of a proxy, its id if it is not known any more.
+func (p *proxies) name(id model.ProxyID) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.byID[id]; s != nil {
+		return s.Name
+	}
+	return strconv.FormatUint(uint64(id), 10)
 }
 
 // Takes implements trapper.Proxies.

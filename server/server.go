@@ -401,7 +401,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 		Access: s.agents.keys, TLS: s.agents.trapperTLS(), Capped: s.histcache.Capped,
 		MaxConnections: connectionLimit(),
 		Sink:           s.preproc, Items: trapperItems{s.definitions}, Regexp: func(name string) (model.GlobalRegexp, bool) { return s.cache.Snapshot().Regexp(name) }, Presence: s.presence, Marks: s.engine, Log: s.logger, Metrics: s.metrics,
-		Proxies: s.proxies,
+		Proxies: s.proxies, Refusal: s.refusal,
 		Declarer: &declarer{
 			definitions: s.definitions, engine: s.engine, classes: s.classes, db: s.db, changed: s.itemsChanged, logger: s.logger,
 		},
@@ -423,7 +423,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	s.network.scanner.Use(newNetProber(s.checks.Kinds, guard.New(s.rules()), s.cache))
 	s.polling = newPolling(pollingOptions{
 		sink: s.preproc, names: s.names, values: s.values, trends: s.hours, version: s.o.Version, started: s.started,
-		kinds: append(s.agents.kinds(), s.checks.Kinds...), tasks: collectors.Task, quiet: s.noData.has, proxied: s.proxies.interfaceOf, metrics: s.metrics, logger: s.logger,
+		kinds: append(s.agents.kinds(), s.checks.Kinds...), tasks: collectors.Task, quiet: s.noData.has, proxied: s.proxies.interfaceOf, proxyName: s.proxies.name, metrics: s.metrics, logger: s.logger,
 	})
 	return nil
 }

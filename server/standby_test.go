@@ -181,6 +181,12 @@ func TestFollow(t *testing.T) {
 	if status := p.call("POST", p.primary.http+"/api/import", export, nil); status != 503 {
 		t.Errorf("the old primary imports: %d", status)
 	}
+	for _, request := range []string{"sender data", "agent data", "active checks", "proxy data"} {
+		answer := p.primary.send(`{"request":"` + request + `","host":"web-1","data":[]}`)
+		if !strings.Contains(answer, "failed") || !strings.Contains(answer, "send to the new primary") {
+			t.Errorf("the old primary answers %s with %q", request, answer)
+		}
+	}
 	sent.sender("1", now)
 	p.until("the problem recovered at the new primary", func() bool {
 		return p.call("GET", p.http+"/api/problems", "", &list) == 200 && len(list.Problems) == 1 && list.Problems[0].RecoveredAt != nil

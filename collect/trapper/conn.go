@@ -266,6 +266,11 @@ func (s *Server) serve(ctx context.Context, c *conn, w *worker, body []byte) {
 	} else {
 		s.meters.requests["other"].Inc()
 	}
+	if reason := s.refusal(); reason != nil && string(r.Name) != zbx.Heartbeat {
+		s.refuse(c, notPrimary, "another server has the place of this one; the peer keeps its values", "request", clip(r.Name))
+		w.answer = zbx.AppendFailed(w.answer, reason.Error())
+		return
+	}
 	switch string(r.Name) {
 	case zbx.SenderData, zbx.AgentData:
 		s.data(ctx, c, w, &r)
@@ -279,6 +284,14 @@ func (s *Server) serve(ctx context.Context, c *conn, w *worker, body []byte) {
 		s.refuse(c, unknownRequest, "the request is none that this server answers", "request", clip(r.Name))
 		w.answer = zbx.AppendFailed(w.answer, "unsupported request '"+clip(r.Name)+"'")
 	}
+}
+
+// refusal says why nothing is taken; nil when it is.
+func (s *Server) refusal() error {
+	if s.o.Refusal == nil {
+		return nil
+	}
+	return s.o.Refusal()
 }
 
 // clip makes a foreign name short enough for logs and answers.

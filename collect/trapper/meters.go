@@ -47,6 +47,8 @@ const (
 	unknownProxy    = "unknown_proxy"
 	// proxyWaits is for values of proxies for which there is no room now.
 	proxyWaits = "proxy_waits"
+	// notPrimary is for requests to a server that another one took the place of.
+	notPrimary = "not_primary"
 )
 
 var (
@@ -56,7 +58,7 @@ var (
 	}
 	requestReasons = []string{
 		tlsUnsupported, timedOut, evicted, noMemory, badSyntax, badForm, unknownRequest, unknownAgent, badSession, notStored, redeclare,
-		answerFailed, kindNotAllowed, paused, handshakeFailed, unknownProxy, proxyWaits, otherProxy, "magic", "flags", "too_large", "truncated", "zlib",
+		answerFailed, kindNotAllowed, paused, handshakeFailed, unknownProxy, proxyWaits, notPrimary, otherProxy, "magic", "flags", "too_large", "truncated", "zlib",
 	}
 	requestNames = []string{"sender data", "agent data", "active checks", "active check heartbeat", "proxy config", "proxy data", "proxy heartbeat", "text", "other"}
 )

@@ -71,6 +71,9 @@ type Options struct {
 	// Capped, if not nil, says that agents should keep their values for now; senders cannot, and wait.
 	Capped func() bool
 
+	// Refusal, if not nil, says why this server takes nothing: another one has its place. Peers are told, and keep their values.
+	Refusal func() error
+
 	// Now is the clock, Unix nanoseconds; nil is the system's.
 	Now func() int64
 	// Log gets rate-limited lines about refused peers; nil discards them.
