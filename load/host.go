@@ -187,11 +187,15 @@ func (s *host) build() {
 	s.body = append(b, `","version":"`+agentVersion+`"}`...)
 }
 
-// deliver sends s.body until the server has answered it. What a repeated request has failed are the values that the
+// deliver sends s.body until the server has taken it. What a repeated request has failed are the values that the
 // server had taken the first time, before the connection broke.
 func (s *host) deliver(ctx context.Context, rows uint64) error {
 	for attempt := 0; ; attempt++ {
 		a, latency, err := s.exchange(ctx)
+		if err == nil && !a.Success && s.answered > 0 {
+			// A server that took values before and takes none now was replaced or waits: agents keep their values and send again.
+			err = fmt.Errorf("the server refuses values: %s", a.Info)
+		}
 		if err == nil && (!a.Success || !a.HasCounts || a.Counts.Total != rows) {
 			return fmt.Errorf("unexpected answer: success %v, info %q, expected counts of %d values", a.Success, a.Info, rows)
 		}
