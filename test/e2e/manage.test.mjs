@@ -125,10 +125,12 @@ story('alerting: a maintenance begins, is in force, and ends; a wrong one says w
   await row.waitFor({ state: 'detached' });
 });
 
-story('alerting: forms for a media type, a receiver and an action; what is wrong is said while one fills in', async (page) => {
+story('alerting: forms for a media type, a receiver and an action; what is wrong is said once saving was tried', async (page) => {
   await page.goto(`${target.base}/alerting/media`);
   await page.getByRole('button', { name: 'New media type' }).click();
   await page.getByLabel('Name of the media type').fill('form mail');
+  assert.equal(await page.locator('.form-problems').count(), 0, 'mistakes before saving was tried');
+  await page.getByRole('button', { name: 'Save media type' }).click();
   await page.getByRole('status').getByText('Server: expected a name and a port').waitFor();
   await page.getByRole('textbox', { name: /^Server/ }).fill('127.0.0.1:9');
   await page.getByRole('textbox', { name: /^From/ }).fill('tidemark@example.com');
