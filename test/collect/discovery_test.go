@@ -55,8 +55,6 @@ actions:
 	if out := s.tell("discovery", "show"); strings.Contains(out, "privpassphrase") || strings.Contains(out, `"public"`) || !strings.Contains(out, "********") {
 		t.Errorf("secrets are shown: %s", out)
 	}
-	launch.Run(t, filepath.Join(dir, "agent.log"), "/usr/sbin/zabbix_agentd", "-f", "-c", write(t, dir, "agent.conf", config))
-
 	hosts := func() map[string]string {
 		var list struct {
 			Hosts []struct {
@@ -71,6 +69,9 @@ actions:
 		}
 		return groups
 	}
+	// What is found at an address that a host has belongs to that host: the agent registers itself at the same one, so it comes after.
+	until(t, "an action made the device", func() bool { _, ok := hosts()["collect-device"]; return ok })
+	launch.Run(t, filepath.Join(dir, "agent.log"), "/usr/sbin/zabbix_agentd", "-f", "-c", write(t, dir, "agent.conf", config))
 	made := func() bool {
 		have := hosts()
 		return have["collect-device"] == "Devices" && have["registered"] == "Databases" && len(s.items("collect-device")) == 1 && len(s.items("registered")) == 1
