@@ -258,7 +258,9 @@ story('requests: what costs most first; dragging over a part ranks it; a shape o
   await page.locator('[data-chart="shape-heat"]').waitFor();
   await page.reload();
   await page.locator('[data-chart="shape-errors"]').waitFor();
-  assert.equal(await page.locator(`tr[data-row="${id}"] + .detail-row .shape-full code`).count(), 1);
+  const full = page.locator(`tr[data-row="${id}"] + .detail-row .shape-full code`);
+  await full.first().waitFor();
+  assert.equal(await full.count(), 1);
 });
 
 story('requests: groups, filter, comparison, and back from the overview', async (page) => {

@@ -9,7 +9,8 @@ import { type Choice, choicesFor, placeOf, taken } from './complete.ts';
 interface Props {
   value: string;
   set: (text: string) => void;
-  run: () => void;
+  /** Runs what the field holds, which may be newer than value. */
+  run: (text: string) => void;
 }
 
 const MAX_METRICS = 20_000;
@@ -61,7 +62,7 @@ export function QueryInput({ value, set, run }: Props) {
       if (event.key === 'Enter') {
         setOpen(false);
         event.preventDefault();
-        run();
+        run(input.current!.value);
       }
       return;
     }

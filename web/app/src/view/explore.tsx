@@ -28,10 +28,10 @@ export function ExploreView() {
   const [text, setText] = useState(query);
   useEffect(() => setText(query), [query]);
   useEffect(() => live.want({}), []);
-  const ask = (): void => setParams({ q: text.trim() }, false);
+  const ask = (expression: string): void => setParams({ q: expression.trim() }, false);
   const run = (event: Event): void => {
     event.preventDefault();
-    ask();
+    ask(text);
   };
   return (
     <div class="page">
