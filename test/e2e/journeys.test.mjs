@@ -211,7 +211,7 @@ journey('preview a trigger', async (page, { press }) => {
   await page.getByText(/Would (not )?have fired/).waitFor();
 });
 
-journey('send a test alert', async (page, { press, write }) => {
+journey('send a test alert', async (page, { press, write, choose }) => {
   const media = [{ name: 'journey hook', webhook: { url: `${webhook}/alert`, allow: ['127.0.0.0/8'] } }];
   await put('PUT', '/api/alerting', { media });
   posted.length = 0;
@@ -219,6 +219,7 @@ journey('send a test alert', async (page, { press, write }) => {
   await press('Configuration');
   await press('Actions and media');
   await press('Media and receivers');
+  await choose('Over', 'journey hook');
   await write('To', `${webhook}/alert`);
   await press('Send a test message');
   for (let n = 0; posted.length === 0 && n < 200; n++) await page.waitForTimeout(50);
