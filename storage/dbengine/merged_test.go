@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path"
@@ -253,48 +252,7 @@ func TestDB_mergedOutliveValues(t *testing.T) {
 
 // TestDB_mergedCrash cuts the power at each sync while tiers are built: nothing is counted twice or lost.
 func TestDB_mergedCrash(t *testing.T) {
-	fsys := vfs.NewMem()
-	o := mergeOptions()
-	o.MinuteShare, o.HourShare = -1, -1
-	db := openTest(t, fsys, o)
-	fillMerged(t, db, 3)
-	db.o.tierShares = tierShares{0, 15, 5}
-	var clones []*vfs.Mem
-	r := rand.New(rand.NewPCG(7, 7))
-	var mu sync.Mutex // the flusher syncs beside the tiers
-	fsys.OnSync(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		clones = append(clones, fsys.CrashClone(r))
-	})
-	if err := db.buildTiers(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	fsys.OnSync(nil)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if len(clones) < 8 {
-		t.Fatalf("%d syncs, expected more", len(clones))
-	}
-	for i, clone := range clones {
-		said := &spy{}
-		o := mergeOptions()
-		o.Logger = slog.New(said)
-		db := openTest(t, clone, o)
-		if said.said("set aside") {
-			t.Errorf("clone %d: %v", i, said.lines)
-		}
-		for range 2 {
-			compareMerged(t, db, 3)
-			if err := db.buildTiers(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	crashTiers(t, mergeOptions, func(db *DB) { fillMerged(t, db, 3) }, func(_ int, db *DB) { compareMerged(t, db, 3) })
 }
 
 // TestDB_mergedDamage flips bits in tiers: the values, which are still there, are read in their place, and a repair keeps that right.
