@@ -287,19 +287,23 @@ func (d *DB) PutAlertObjects(ctx context.Context, puts, deletes []model.AlertObj
 			}
 		}
 		for _, o := range puts {
-			if len(o.Body) > maxAlertObjectBytes {
-				return fmt.Errorf("%s %q: %w; %d bytes, at most %d", o.Kind, o.Name, ErrInvalid, len(o.Body), maxAlertObjectBytes)
-			}
-			body, err := d.secrets.seal(string(o.Body), alertObjectPlace(o.Kind, o.Name))
-			if err != nil {
-				return fmt.Errorf("%s %q: %w", o.Kind, o.Name, err)
-			}
-			err = c.exec(ctx, "INSERT INTO alert_objects (kind, name, body) VALUES (?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body",
-				o.Kind, o.Name, body)
-			if err != nil {
+			if err := d.putObject(ctx, c, "alert_objects", alertObjectPlace(o.Kind, o.Name), o); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// putObject stores an object with its secrets sealed for place, over one with the same kind and name.
+func (d *DB) putObject(ctx context.Context, c *change, table, place string, o model.AlertObject) error {
+	if len(o.Body) > maxAlertObjectBytes {
+		return fmt.Errorf("%s %q: %w; %d bytes, at most %d", o.Kind, o.Name, ErrInvalid, len(o.Body), maxAlertObjectBytes)
+	}
+	body, err := d.secrets.seal(string(o.Body), place)
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", o.Kind, o.Name, err)
+	}
+	return c.exec(ctx, "INSERT INTO "+table+" (kind, name, body) VALUES (?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body",
+		o.Kind, o.Name, body)
 }

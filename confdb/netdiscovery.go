@@ -55,16 +55,7 @@ func (d *DB) PutDiscoveryObjects(ctx context.Context, puts, deletes []model.Aler
 			}
 		}
 		for _, o := range puts {
-			if len(o.Body) > maxAlertObjectBytes {
-				return fmt.Errorf("%s %q: %w; %d bytes, at most %d", o.Kind, o.Name, ErrInvalid, len(o.Body), maxAlertObjectBytes)
-			}
-			body, err := d.secrets.seal(string(o.Body), discoveryPlace(o.Kind, o.Name))
-			if err != nil {
-				return fmt.Errorf("%s %q: %w", o.Kind, o.Name, err)
-			}
-			err = c.exec(ctx, "INSERT INTO discovery_objects (kind, name, body) VALUES (?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body",
-				o.Kind, o.Name, body)
-			if err != nil {
+			if err := d.putObject(ctx, c, "discovery_objects", discoveryPlace(o.Kind, o.Name), o); err != nil {
 				return err
 			}
 		}
