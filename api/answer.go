@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"syscall"
 
 	"tidemark/query"
 )
@@ -42,6 +43,8 @@ func AsError(err error) *Error {
 		return &Error{http.StatusUnprocessableEntity, "limit", limit.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{http.StatusServiceUnavailable, "timeout", "the answer took longer than allowed; ask for less: " + err.Error()}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &Error{http.StatusInsufficientStorage, "disk_full", "the server's disk is full, nothing was changed; make room there (tidemark store advise says what takes it) and try again: " + err.Error()}
 	case errors.Is(err, context.Canceled):
 		return &Error{statusClientClosed, "canceled", "the caller went away"}
 	}

@@ -88,6 +88,9 @@ type DB struct {
 	// declared is what each host's agent declared last, see Declared.
 	declared map[model.HostID][]model.Item
 	closed   bool
+
+	// planning is held while a large plan is made.
+	planning sync.Mutex
 }
 
 // Open opens or creates config.db in dir, which must exist, brings its schema up to date and takes its lock for as long
@@ -111,6 +114,9 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 	}
 	d.changes = set.GetOrCreateCounter("tidemark_confdb_changes_total")
 	d.imports = set.GetOrCreateCounter("tidemark_confdb_imports_total")
+	if err := removePlans(dir); err != nil {
+		d.log.Warn("copies that an interrupted plan left could not be removed", "error", err)
+	}
 	var err error
 	if d.sql, err = sql.Open("sqlite", dataSource(path)); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -212,7 +218,7 @@ func (d *DB) wrap(what string, err error) error {
 			return ErrReadOnly
 		}
 	}
-	return fmt.Errorf("%s: %s: %w", d.path, what, err)
+	return fmt.Errorf("%s: %s: %w", d.path, what, diskFull(err))
 }
 
 // Close closes the database and gives its lock back. A second call does nothing.

@@ -41,11 +41,23 @@ type decoder struct {
 func decodeExport(src []byte, report *Report, o *ImportOptions) (*export, *node, error) {
 	root, err := parseTree(src)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fileError{err}
 	}
 	x, err := decodeTree(root, report, o)
-	return x, root, err
+	if err != nil {
+		return nil, nil, fileError{err}
+	}
+	return x, root, nil
 }
+
+// fileError says what is wrong with a file as a whole. It is ErrInvalid without saying so.
+type fileError struct{ error }
+
+// Is implements errors.Is.
+func (fileError) Is(target error) bool { return target == ErrInvalid }
+
+// Unwrap implements errors.Is and errors.As.
+func (e fileError) Unwrap() error { return e.error }
 
 func decodeTree(root *node, report *Report, o *ImportOptions) (*export, error) {
 	collected := map[model.ItemType]bool{model.ActiveAgent: true, model.Trapper: true}

@@ -103,6 +103,9 @@ var errPlanned = errors.New("planned only")
 // The error is for files that cannot be read as an export, and for failures of the database; then nothing was changed.
 // A mistake in one object leaves that object out and is a remark in the report.
 func (d *DB) Import(ctx context.Context, name string, src []byte, o ImportOptions) (*Report, error) {
+	if o.Plan && len(src) > maxPlanInPlaceBytes {
+		return d.planOnCopy(ctx, name, src, o)
+	}
 	return d.importThen(ctx, name, src, o, nil)
 }
 
@@ -112,6 +115,9 @@ func (d *DB) importThen(ctx context.Context, name string, src []byte, o ImportOp
 	x, tree, err := decodeExport(src, r, &o)
 	if err != nil {
 		return nil, fmt.Errorf("import %s: %w", name, err)
+	}
+	if n := len(x.hosts) + len(x.templates); o.Plan && n > maxPlanOwners {
+		return nil, fmt.Errorf("import %s: %w", name, fileError{fmt.Errorf("%d hosts and templates, and a plan takes at most %d; plan the file in parts", n, maxPlanOwners)})
 	}
 	if o.Exact {
 		o.DeleteMissing = true

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -184,7 +185,7 @@ func parseYAML(src []byte) (*node, error) {
 	}
 	var doc yaml.Node
 	if err := yaml.Load(src, &doc); err != nil {
-		return nil, errors.New("no YAML or JSON: " + strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "go-yaml load "))
+		return nil, errors.New("no YAML or JSON: " + yamlMistake(err.Error()))
 	}
 	root := &doc
 	if root.Kind == yaml.DocumentNode && len(root.Content) == 1 {
@@ -192,6 +193,21 @@ func parseYAML(src []byte) (*node, error) {
 	}
 	t := yamlTree{}
 	return t.value(root, 0)
+}
+
+// yamlPlace is how the parser says where it stopped: at L3.C1, or at L3.C1-L4.C2.
+var yamlPlace = regexp.MustCompile(` at L\d+\.C\d+(?:-L\d+\.C\d+)?`)
+
+// yamlMistake makes the parser's error one that begins with the line where it stopped.
+func yamlMistake(text string) string {
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "yaml: "), "go-yaml load ")
+	place := yamlPlace.FindString(text)
+	if place == "" {
+		return text
+	}
+	_, line, _ := strings.Cut(place[strings.LastIndexByte(place, 'L'):], "L")
+	line, _, _ = strings.Cut(line, ".")
+	return "line " + line + ": " + strings.Replace(text, place, "", 1)
 }
 
 type yamlTree struct{ nodes int }

@@ -182,6 +182,8 @@ func configurationError(err error) error {
 	switch {
 	case errors.Is(err, confdb.ErrNotFound):
 		return api.NotFound(err.Error())
+	case errors.Is(err, confdb.ErrPlanning):
+		return &api.Error{Status: http.StatusServiceUnavailable, Code: "busy", Message: err.Error()}
 	case errors.Is(err, confdb.ErrInvalid), errors.Is(err, confdb.ErrFile):
 		return api.BadRequest(err.Error())
 	}

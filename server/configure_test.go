@@ -93,6 +93,13 @@ func TestConfigure_story(t *testing.T) {
 	if len(plan.Report.Objects) != 1 || plan.Report.Objects[0].Name != "temperature" || r.yaml("web-1") != before {
 		t.Errorf("plan %+v", plan.Report.Objects)
 	}
+	var wrong struct {
+		Error struct{ Code, Message string }
+	}
+	r.ask("POST", "/api/configuration/plan", "{\n\"zabbix_export\": {\n\"version\": ]", &wrong, 400)
+	if wrong.Error.Code != "bad_request" || !strings.Contains(wrong.Error.Message, "line 3") {
+		t.Errorf("a malformed plan answers %+v", wrong.Error)
+	}
 	r.ask("PUT", "/api/configuration/hosts/web-1?revision="+d.Revision, next, &changed, 200)
 	if after := r.yaml("web-1"); after != strings.Replace(before, "units: C", "units: F", 1) {
 		t.Errorf("the file is\n%s", after)
