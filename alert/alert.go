@@ -51,6 +51,8 @@ type Store interface {
 	RecordAlerts(ctx context.Context, c model.AlertChange) error
 	// EventsAfter returns at most limit events with a higher id, in order of id.
 	EventsAfter(ctx context.Context, id model.EventID, limit int) ([]model.Event, error)
+	// ProblemUpdates lists what was done to a problem, oldest first.
+	ProblemUpdates(ctx context.Context, id model.EventID) ([]model.ProblemUpdate, error)
 	// PutAlertObjects stores and deletes configuration in one transaction.
 	PutAlertObjects(ctx context.Context, puts, deletes []model.AlertObject) error
 	// Alerts lists alerts, newest first.

@@ -180,7 +180,7 @@ func (a *Alerter) runStep(ctx context.Context, e *escalation, now int64) {
 		return
 	}
 	e.missing = 0
-	if until, ok := a.paused(action, e, now); ok {
+	if until, ok := a.paused(action, e, &problem, now); ok {
 		e.paused, e.NextAt = true, until
 		a.save(e)
 		return
@@ -221,10 +221,11 @@ func (a *Alerter) runMissing(ctx context.Context, action *compiledAction, e *esc
 	a.end(e)
 }
 
-// paused reports until when a step has to wait: for the end of a maintenance, or of a problem that the trigger depends on.
-func (a *Alerter) paused(action *compiledAction, e *escalation, now int64) (int64, bool) {
+// paused reports until when a step has to wait: for the end of a maintenance or suppression, or of a problem that the trigger depends on.
+func (a *Alerter) paused(action *compiledAction, e *escalation, problem *model.Problem, now int64) (int64, bool) {
 	if !action.SendSuppressed {
-		if _, until, ok := a.suppression(&e.Current, now); ok {
+		_, until, ok := a.suppression(&e.Current, now)
+		if until = max(until, problem.SuppressedUntil); ok || until > now {
 			return max(until, now+1), true
 		}
 	}
@@ -276,13 +277,6 @@ func (a *Alerter) suppression(e *model.Event, now int64) (name string, until int
 		}
 	}
 	return name, until, ok
-}
-
-// Suppressed returns the maintenance that suppresses a problem now, and until when (Unix nanoseconds).
-func (a *Alerter) Suppressed(e *model.Event) (maintenance string, until int64, ok bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.suppression(e, a.now())
 }
 
 // HasNoData reports whether there is any maintenance without data, in force or not.

@@ -72,7 +72,10 @@ actions:
 		w.mu.Lock()
 		w.open[id] = model.Problem{Event: w.open[id].Event, Acknowledged: true}
 		w.mu.Unlock()
-		if err := p.Updated(t.Context(), Update{Problem: id, At: time.Now().UnixNano(), Author: "me", Done: "acknowledged", Message: "on it", Acknowledged: true}); err != nil {
+		if err := p.Updated(t.Context(), []model.StoredUpdate{{
+			ProblemUpdate: model.ProblemUpdate{At: time.Now().UnixNano(), Author: "me", Actions: model.ActionAcknowledge | model.ActionMessage, Message: "on it"},
+			Problem:       w.open[id],
+		}}); err != nil {
 			t.Fatal(err)
 		}
 		after(time.Hour)
@@ -84,7 +87,7 @@ actions:
 			count[line]++
 		}
 		for _, line := range []string{
-			"0 first P1 disk", "0 second P1 disk", "60 first P1 disk", "60 second P1 disk", "90 first U1 acknowledged on it", "3690 first R1 disk", "3690 second R1 disk",
+			"0 first P1 disk", "0 second P1 disk", "60 first P1 disk", "60 second P1 disk", "90 first U1 acknowledged and commented on it", "3690 first R1 disk", "3690 second R1 disk",
 		} {
 			if count[line] != 1 {
 				t.Errorf("%q came %d times", line, count[line])
@@ -148,8 +151,8 @@ maintenances:
 		short, long := w.problem(7, model.High, "short"), w.problem(7, model.High, "long")
 		switched := w.problem(9, model.High, "switch")
 		p.tell(short, long, switched, w.problem(8, model.High, "behind the switch"))
-		if name, until, ok := p.Suppressed(&model.Event{HostID: 1}); !ok || name != "night" || until != from.Add(time.Hour).UnixNano() {
-			t.Errorf("Suppressed = %q, %d, %v", name, until, ok)
+		if s := p.Suppressions([]model.Problem{{Event: model.Event{HostID: 1}}, {Event: model.Event{HostID: 2}}}); s[0] != (Suppression{"night", from.Add(time.Hour).UnixNano()}) || s[1].Until != 0 {
+			t.Errorf("Suppressions = %+v", s)
 		}
 		if !p.NoData(w.hosts[1]) || p.NoData(w.hosts[2]) {
 			t.Error("NoData: want that of host 1 only")

@@ -30,6 +30,7 @@ type world struct {
 	triggers map[model.TriggerID]*model.Trigger
 	hosts    map[model.HostID]*model.Host
 	open     map[model.EventID]model.Problem
+	updates  map[model.EventID][]model.ProblemUpdate
 	sent     []sentMessage
 	refuse   func(to string) error // what the receivers answer
 
@@ -50,7 +51,7 @@ var errDead = errors.New("the process is dead")
 func newWorld() *world {
 	return &world{
 		objects: map[string]model.AlertObject{}, escalations: map[escalationKey]model.Escalation{}, alerts: map[uint64]model.Alert{},
-		triggers: map[model.TriggerID]*model.Trigger{}, hosts: map[model.HostID]*model.Host{}, open: map[model.EventID]model.Problem{},
+		triggers: map[model.TriggerID]*model.Trigger{}, hosts: map[model.HostID]*model.Host{}, open: map[model.EventID]model.Problem{}, updates: map[model.EventID][]model.ProblemUpdate{},
 	}
 }
 
@@ -127,6 +128,12 @@ func (w *world) RecordAlerts(_ context.Context, c model.AlertChange) error {
 		}
 		return nil
 	})
+}
+
+func (w *world) ProblemUpdates(_ context.Context, id model.EventID) ([]model.ProblemUpdate, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.updates[id], nil
 }
 
 func (w *world) EventsAfter(_ context.Context, id model.EventID, limit int) ([]model.Event, error) {

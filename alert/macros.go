@@ -31,10 +31,16 @@ type texts struct {
 	base    func(string) string
 	// known are macros that were expanded before: one occasion may have many receivers.
 	known map[string]string
+	// updates reads what was done to the problem.
+	updates func() ([]model.ProblemUpdate, error)
 }
 
 func (a *Alerter) newTexts(ctx context.Context, o *occasion) *texts {
-	return &texts{alerter: a, o: o, base: a.options.Names.Macros(ctx, &o.escalation.Problem), known: make(map[string]string)}
+	id := o.escalation.Problem.ID
+	return &texts{
+		alerter: a, o: o, base: a.options.Names.Macros(ctx, &o.escalation.Problem), known: make(map[string]string),
+		updates: func() ([]model.ProblemUpdate, error) { return a.options.Store.ProblemUpdates(ctx, id) },
+	}
 }
 
 // host is the visible name of the event's host.
@@ -161,10 +167,10 @@ func (t *texts) evaluate(macro string) string {
 		return number(t.o.kind != model.AlertRecovery)
 	case "TRIGGER.STATUS":
 		return status(t.o.kind != model.AlertRecovery)
-	case "ACK.MESSAGE":
-		return t.update(func(u *Update) string { return u.Message })
+	case "ACK.MESSAGE", "ACK.DATE", "ACK.TIME":
+		return t.updated(strings.TrimPrefix(body, "ACK."))
 	case "USER.FULLNAME", "USER.USERNAME", "USER.NAME":
-		return t.update(func(u *Update) string { return u.Author })
+		return t.update(func(u *model.ProblemUpdate) string { return u.Author })
 	}
 	return t.base(macro)
 }
@@ -206,6 +212,8 @@ func (t *texts) event(name string) (string, bool) {
 			return "Yes", true
 		}
 		return "No", true
+	case "ACK.HISTORY":
+		return t.history(), true
 	case "URL":
 		return t.link(), true
 	}
@@ -296,7 +304,7 @@ func tagMacro(name string, tags []model.Tag) (string, bool) {
 	return "", false
 }
 
-func (t *texts) update(of func(*Update) string) string {
+func (t *texts) update(of func(*model.ProblemUpdate) string) string {
 	if t.o.update == nil {
 		return unknownText
 	}
@@ -304,14 +312,21 @@ func (t *texts) update(of func(*Update) string) string {
 }
 
 func (t *texts) updated(name string) string {
-	if name == "STATUS" {
+	switch name {
+	case "STATUS":
 		return number(t.o.update != nil)
+	case "HISTORY":
+		return t.history()
+	case "SEVERITY":
+		return t.o.escalation.Problem.Severity.String()
+	case "NSEVERITY":
+		return strconv.Itoa(int(t.o.escalation.Problem.Severity))
 	}
-	return t.update(func(u *Update) string {
+	return t.update(func(u *model.ProblemUpdate) string {
 		at := time.Unix(0, u.At).In(t.alerter.options.Zone)
 		switch name {
 		case "ACTION":
-			return u.Done
+			return u.Words(t.alerter.options.Zone)
 		case "MESSAGE":
 			return u.Message
 		case "DATE":

@@ -38,7 +38,7 @@ func TestMacros_golden(t *testing.T) {
 	for _, o := range []occasion{
 		{kind: model.AlertProblem, event: &problem},
 		{kind: model.AlertRecovery, event: &recovery, acknowledged: true},
-		{kind: model.AlertUpdate, event: &problem, update: &Update{At: 1_799_999_500e9, Author: "Ann", Message: "on it", Done: "acknowledged"}},
+		{kind: model.AlertUpdate, event: &problem, update: &model.ProblemUpdate{At: 1_799_999_500e9, Author: "Ann", Message: "on it", Actions: model.ActionAcknowledge}},
 	} {
 		o.action, o.escalation, o.now = action, e, a.now()
 		texts := a.newTexts(t.Context(), &o)

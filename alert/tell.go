@@ -8,18 +8,6 @@ import (
 	"tidemark/model"
 )
 
-// Update is what somebody did to a problem.
-type Update struct {
-	// Problem is the problem that was changed.
-	Problem model.EventID
-	// At is when, Unix nanoseconds.
-	At int64
-	// Author is who did it, Message the comment, Done what was done in words: "acknowledged", "changed the severity to high".
-	Author, Message, Done string
-	// Acknowledged says that the problem is acknowledged after it.
-	Acknowledged bool
-}
-
 // occasion is a reason to tell somebody something.
 type occasion struct {
 	action     *compiledAction
@@ -29,7 +17,7 @@ type occasion struct {
 	event        *model.Event
 	step         int
 	acknowledged bool
-	update       *Update
+	update       *model.ProblemUpdate
 	now          int64
 }
 
@@ -148,20 +136,4 @@ func builtIn(kind model.AlertKind) Text {
 		return Text{"Not watched any more: {EVENT.NAME}", "The trigger or its host was deleted or disabled; nothing more will come about this problem.\n{EVENT.NAME}\n" + facts}
 	}
 	return Text{"{EVENT.SEVERITY}: {HOST.NAME}: {EVENT.NAME}", "{EVENT.NAME}\nBegan at {EVENT.TIME} on {EVENT.DATE}\n" + facts}
-}
-
-// Updated tells what somebody did to a problem, after it was stored. The messages are stored when it returns.
-func (a *Alerter) Updated(ctx context.Context, u Update) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	defer a.poke()
-	now := a.now()
-	for _, e := range a.current[u.Problem] {
-		action := a.plan.action(e.Action)
-		if action == nil || action.Disabled {
-			continue
-		}
-		a.tell(ctx, occasion{action: action, escalation: e, kind: model.AlertUpdate, event: &e.Problem, acknowledged: u.Acknowledged, update: &u, now: now})
-	}
-	return a.commit(ctx)
 }

@@ -195,7 +195,7 @@ func likePattern(text string) string {
 
 func (d *DB) problems(ctx context.Context, condition string, args []any, order string) ([]model.Problem, int, error) {
 	rows, err := d.sql.QueryContext(ctx, `SELECT e.id, e.trigger_id, e.host_id, e.at, e.severity, e.name, e.opdata, e.tags,
-		p.recovered_at, p.recovery_id, p.acknowledged FROM problems p JOIN events e ON e.id = p.event_id WHERE `+condition+" "+order, args...)
+		p.recovered_at, p.recovery_id, p.acknowledged, p.suppressed_until FROM problems p JOIN events e ON e.id = p.event_id WHERE `+condition+" "+order, args...)
 	if err != nil {
 		return nil, 0, d.wrap("read problems", err)
 	}
@@ -204,7 +204,8 @@ func (d *DB) problems(ctx context.Context, condition string, args []any, order s
 		p := model.Problem{}
 		p.Problem = true
 		var tags string
-		err := r.Scan(&p.ID, &p.TriggerID, &p.HostID, &p.At, &p.Severity, &p.Name, &p.OpData, &tags, &p.RecoveredAt, &p.RecoveryID, &p.Acknowledged)
+		err := r.Scan(&p.ID, &p.TriggerID, &p.HostID, &p.At, &p.Severity, &p.Name, &p.OpData, &tags, &p.RecoveredAt, &p.RecoveryID, &p.Acknowledged,
+			&p.SuppressedUntil)
 		if err == nil {
 			p.Tags, err = unpackTags(tags)
 		}
@@ -246,51 +247,6 @@ func (d *DB) Events(ctx context.Context, f EventFilter) ([]model.Event, error) {
 		return err
 	})
 	return list, d.wrap("read events", err)
-}
-
-// Acknowledge marks a problem as seen by somebody, with a message that may be empty. ErrNotFound says that there is no
-// such problem.
-func (d *DB) Acknowledge(ctx context.Context, id model.EventID, author, message string) error {
-	if len(message) > maxTextBytes {
-		return d.wrap("acknowledge problem", fmt.Errorf("message: %w; %d bytes, at most %d", ErrInvalid, len(message), maxTextBytes))
-	}
-	return d.change(ctx, "acknowledge problem", func(c *change) error {
-		have, err := c.id(ctx, "SELECT event_id FROM problems WHERE event_id = ?", id)
-		if err != nil {
-			return err
-		}
-		if have == 0 {
-			return fmt.Errorf("problem %d: %w", id, ErrNotFound)
-		}
-		if err := c.exec(ctx, "UPDATE problems SET acknowledged = 1 WHERE event_id = ?", id); err != nil {
-			return err
-		}
-		return c.exec(ctx, "INSERT INTO acknowledgements (event_id, at, author, message) VALUES (?, ?, ?, ?)",
-			id, d.now().UnixNano(), author, message)
-	})
-}
-
-// Acknowledgement is one mark on a problem.
-type Acknowledgement struct {
-	// At is when it was made, Unix nanoseconds.
-	At              int64
-	Author, Message string
-}
-
-// Acknowledgements lists the marks on a problem, oldest first.
-func (d *DB) Acknowledgements(ctx context.Context, id model.EventID) ([]Acknowledgement, error) {
-	rows, err := d.sql.QueryContext(ctx, "SELECT at, author, message FROM acknowledgements WHERE event_id = ? ORDER BY id", id)
-	if err != nil {
-		return nil, d.wrap("read acknowledgements", err)
-	}
-	var list []Acknowledgement
-	err = each(rows, func(r *sql.Rows) error {
-		var a Acknowledgement
-		err := r.Scan(&a.At, &a.Author, &a.Message)
-		list = append(list, a)
-		return err
-	})
-	return list, d.wrap("read acknowledgements", err)
 }
 
 // ResetEvaluated sets the LSN up to which triggers were evaluated, also to a lower one: the store's log was lost, put back from a

@@ -2,7 +2,6 @@ package confdb
 
 import (
 	"context"
-	"errors"
 	"reflect"
 	"testing"
 
@@ -100,26 +99,6 @@ func TestProblems_filters(t *testing.T) {
 	events, err := d.Events(ctx, EventFilter{Trigger: 10})
 	if err != nil || len(events) != 2 || events[0].ID != 3 || events[0].ProblemID != 1 || len(events[1].Tags) != 1 {
 		t.Errorf("Events = %+v, %v", events, err)
-	}
-}
-
-func TestAcknowledge(t *testing.T) {
-	ctx := context.Background()
-	d := open(t, t.TempDir())
-	record3(t, d)
-	if err := d.Acknowledge(ctx, 2, "me", "on it"); err != nil {
-		t.Fatal(err)
-	}
-	list, _, err := d.Problems(ctx, ProblemFilter{Open: true})
-	if err != nil || !list[0].Acknowledged {
-		t.Errorf("problem 2 = %+v, %v, want it acknowledged", list, err)
-	}
-	marks, err := d.Acknowledgements(ctx, 2)
-	if err != nil || len(marks) != 1 || marks[0].Message != "on it" {
-		t.Errorf("Acknowledgements = %+v, %v", marks, err)
-	}
-	if err := d.Acknowledge(ctx, 3, "", ""); !errors.Is(err, ErrNotFound) {
-		t.Errorf("acknowledging a recovery: %v, want ErrNotFound", err)
 	}
 }
 

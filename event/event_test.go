@@ -262,8 +262,13 @@ func TestOpen_continues(t *testing.T) {
 	if l.Evaluated() != 5 || len(l.States()) != 2 || l.OpenProblems(1) != 2 {
 		t.Error("the loaded state is not there")
 	}
-	if !l.Acknowledge(8, true) || l.Acknowledge(99, true) || !l.Problems()[0].Acknowledged {
-		t.Error("acknowledging is wrong")
+	change := func(id model.EventID) bool {
+		p := model.Problem{Event: model.Event{ID: id, Severity: model.Disaster}, Acknowledged: true, SuppressedUntil: model.Forever}
+		return l.Update(&p)
+	}
+	p := func() model.Problem { return l.Problems()[0] }
+	if !change(8) || change(99) || !p().Acknowledged || p().Severity != model.Disaster || p().SuppressedUntil != model.Forever || p().Name != "old" {
+		t.Errorf("a changed problem is %+v", p())
 	}
 	one := model.StateChange{TriggerID: 1, At: 9, Problem: true, Event: true, Closes: 7}
 	foreign := model.StateChange{TriggerID: 2, At: 9, Event: true, Closes: 8}

@@ -418,20 +418,6 @@ func (l *Log) drop(id model.EventID, trigger model.TriggerID) {
 	l.byTrigger[trigger] = rest
 }
 
-// Acknowledge marks an open problem as acknowledged, or not. It changes only what Problems returns; the caller stores it.
-func (l *Log) Acknowledge(id model.EventID, acknowledged bool) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p, ok := l.open[id]
-	if !ok {
-		return false
-	}
-	p.Acknowledged = acknowledged
-	l.open[id] = p
-	l.publishedStale = true
-	return true
-}
-
 // Forget drops the states and open problems of triggers that were deleted, after what waits was written. The caller
 // deletes the stored rows afterwards.
 func (l *Log) Forget(ctx context.Context, ids []model.TriggerID) error {

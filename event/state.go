@@ -58,3 +58,19 @@ func (l *Log) AddTags(id model.EventID, tags []model.Tag) {
 	l.publishedStale = true
 	l.notify()
 }
+
+// Update takes over how a problem is after somebody changed it, which is stored already: acknowledged, suppressed, its severity. False is for
+// one that is not open.
+func (l *Log) Update(changed *model.Problem) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, ok := l.open[changed.ID]
+	if !ok {
+		return false
+	}
+	p.Acknowledged, p.Severity, p.SuppressedUntil = changed.Acknowledged, changed.Severity, changed.SuppressedUntil
+	l.open[changed.ID] = p
+	l.publishedStale = true
+	l.notify()
+	return true
+}

@@ -292,6 +292,9 @@ type Problem struct {
 	// RecoveryID is the event that closed it, where it is read from what is stored; zero while it is open.
 	RecoveryID   EventID
 	Acknowledged bool
+	// SuppressedUntil is until when somebody suppressed it, Unix nanoseconds or Forever; a time that is over or zero is none. A
+	// maintenance suppresses for itself.
+	SuppressedUntil int64
 }
 
 // TriggerState is the last known state of a trigger.

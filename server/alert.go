@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync/atomic"
-	"time"
 
 	"tidemark/alert"
 	"tidemark/alert/media"
@@ -19,6 +18,7 @@ import (
 	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/preproc/script"
+	"tidemark/trigger"
 )
 
 // scriptFolder is where the programs of script media are, in the data folder.
@@ -113,6 +113,12 @@ type alerting struct {
 	alerter *alert.Alerter
 	db      *confdb.DB
 	events  *event.Log
+	// evaluated closes problems by hand.
+	evaluated *trigger.Evaluator
+}
+
+func (s *Server) alerting() alerting {
+	return alerting{alerter: s.alerter, db: s.db, events: s.events, evaluated: s.evaluator}
 }
 
 // apiError gives what the caller did wrong the form of an answer.
@@ -174,20 +180,56 @@ func (a alerting) Links(problems []model.Problem) [][]rest.Link {
 	return out
 }
 
-// Acknowledge implements rest.Alerting.
-func (a alerting) Acknowledge(ctx context.Context, problem model.EventID, author, message string) error {
-	// The problem may have been recorded a moment ago and not be written yet.
+// Suppressions implements rest.Alerting.
+func (a alerting) Suppressions(problems []model.Problem) []alert.Suppression {
+	return a.alerter.Suppressions(problems)
+}
+
+// UpdateProblems implements rest.Alerting. What was done is told before what closing a problem brings about.
+func (a alerting) UpdateProblems(ctx context.Context, ids []model.EventID, u model.ProblemUpdate) ([]model.EventID, error) {
+	// A problem may have been recorded a moment ago and not be written yet.
 	if err := a.events.Flush(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	if err := a.db.Acknowledge(ctx, problem, author, message); err != nil {
-		return apiError(err)
+	if u.Actions.Has(model.ActionClose) {
+		if err := a.closable(ids); err != nil {
+			return nil, err
+		}
 	}
-	a.events.Acknowledge(problem, true)
-	done := "acknowledged the problem"
-	return a.alerter.Updated(ctx, alert.Update{
-		Problem: problem, At: time.Now().UnixNano(), Author: author, Message: message, Done: done, Acknowledged: true,
-	})
+	stored, err := a.db.UpdateProblems(ctx, ids, u)
+	if err != nil {
+		return nil, apiError(err)
+	}
+	changed := make([]model.EventID, 0, len(stored))
+	for i := range stored {
+		a.events.Update(&stored[i].Problem)
+		changed = append(changed, stored[i].Problem.ID)
+	}
+	if err := a.alerter.Updated(ctx, stored); err != nil {
+		return nil, err
+	}
+	for i := range stored {
+		if p := &stored[i].Problem; stored[i].Actions.Has(model.ActionClose) {
+			if err := a.evaluated.CloseProblem(ctx, p.TriggerID, p.ID); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return changed, nil
+}
+
+// closable reports which problem cannot be closed by hand. Of those that are over and those that are unknown the database tells.
+func (a alerting) closable(ids []model.EventID) error {
+	for _, id := range ids {
+		p, open := a.events.Problem(id)
+		if !open {
+			continue
+		}
+		if err := a.evaluated.Closable(p.TriggerID); err != nil {
+			return &api.Error{Status: http.StatusUnprocessableEntity, Code: "not_closable", Message: fmt.Sprintf("problem %d cannot be closed: %v", id, err)}
+		}
+	}
+	return nil
 }
 
 var (

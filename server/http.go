@@ -39,7 +39,7 @@ func (s *Server) routes() []api.Route {
 		Dashboards: dashboards{s.db},
 		Graphs:     s.db.Graphs, ValueSeen: s.valueSeen().Host,
 		Access:   s.access,
-		Alerting: alerting{alerter: s.alerter, db: s.db, events: s.events},
+		Alerting: s.alerting(),
 		Importer: importer{db: s.db, refresh: func(ctx context.Context) error { _, err := s.cache.Refresh(ctx); return err }},
 		Health:   s.health, Seen: s.presence.LastSeen, Template: s.templateName, Version: s.o.Version, StartedAt: s.started, Trapper: s.trapperAddress(),
 	})

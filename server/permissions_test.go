@@ -76,6 +76,7 @@ var foreignCalls = map[string]foreignCall{
 	"DELETE /api/me/tokens/{id}":          {path: "/api/me/tokens/999999", limited: 404},
 	"GET /api/problems/{id}":              {path: "/api/problems/PROBLEM", limited: 404, shows: true},
 	"POST /api/problems/{id}/acknowledge": {path: "/api/problems/PROBLEM/acknowledge", body: "{}", limited: 404},
+	"POST /api/problem-updates":           {path: "/api/problem-updates", body: `{"event_ids":["PROBLEM"],"message":"a word"}`, limited: 404},
 	"POST /api/v1/format_query":           {path: "/api/v1/format_query?query=up", limited: 200},
 	"POST /api/v1/labels":                 {path: "/api/v1/labels", limited: 200},
 	"POST /api/v1/query":                  {path: "/api/v1/query?query=temperature", limited: 200, shows: true},
@@ -86,7 +87,7 @@ var foreignCalls = map[string]foreignCall{
 
 const twoHosts = `{"zabbix_export":{"version":"6.0","groups":[{"uuid":"0123456789ab4def8123456789abcde1","name":"Own"},{"uuid":"0123456789ab4def8123456789abcde2","name":"Foreign"}],"hosts":[
 {"host":"own-host","name":"Own","groups":[{"name":"Own"}],"items":[{"name":"Temperature","type":"TRAP","key":"temperature","delay":"0","value_type":"FLOAT","triggers":[
-{"expression":"last(/own-host/temperature)>10","name":"Too warm on own","priority":"HIGH"}]}]},
+{"expression":"last(/own-host/temperature)>10","name":"Too warm on own","priority":"HIGH","manual_close":"YES"}]}]},
 {"host":"foreign-7f3a","name":"The foreign-7f3a","groups":[{"name":"Foreign"}],"items":[{"name":"Temperature of foreign-7f3a","type":"TRAP","key":"temperature","delay":"0","value_type":"FLOAT","triggers":[
 {"expression":"last(/foreign-7f3a/temperature)>10","name":"Too warm on foreign-7f3a","priority":"HIGH"}]}],
 "discovery_rules":[{"name":"Rule of foreign-7f3a","type":"TRAP","key":"rule","delay":"0"}]}]}}`
@@ -276,7 +277,7 @@ func (p *permissions) check(r api.Route, f foreignCall, c caller) {
 	if f.shows && !c.limited && c.role > 0 {
 		until = foreign
 	}
-	status, text := p.call(r.Method, p.ids.Replace(f.path), f.body, c.session, until)
+	status, text := p.call(r.Method, p.ids.Replace(f.path), p.ids.Replace(f.body), c.session, until)
 	name := fmt.Sprintf("%s %s as %s", r.Method, f.path, c.name)
 	denied := status == http.StatusUnauthorized || status == http.StatusForbidden
 	switch {
@@ -307,16 +308,7 @@ func (p *permissions) check(r api.Route, f foreignCall, c caller) {
 // TestPermissions_ownHost lets a limited operator acknowledge on the own host, and one whose group may only look not.
 func TestPermissions_ownHost(t *testing.T) {
 	p := newPermissions(t)
-	session := func(name string) string {
-		for _, c := range p.callers {
-			if c.name == name {
-				return c.session
-			}
-		}
-		t.Fatal(name)
-		return ""
-	}
-	operator, admin := session("limited-operator"), session("administrator")
+	operator, admin := p.session("limited-operator"), p.session("administrator")
 	var list struct {
 		Problems []struct {
 			ID string `json:"event_id"`

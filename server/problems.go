@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"tidemark/api/rest"
 	"tidemark/confdb"
@@ -65,10 +66,11 @@ func (p problems) Items(id model.TriggerID) []model.ItemID {
 
 // Marks implements rest.Problems.
 func (p problems) Marks(ctx context.Context, id model.EventID) ([]rest.ProblemMark, error) {
-	list, err := p.db.Acknowledgements(ctx, id)
+	list, err := p.db.ProblemUpdates(ctx, id)
 	out := make([]rest.ProblemMark, len(list))
-	for i, one := range list {
-		out[i] = rest.ProblemMark{At: one.At / 1e6, Author: one.Author, Message: one.Message}
+	for i := range list {
+		u := &list[i]
+		out[i] = rest.ProblemMark{At: u.At / 1e6, Author: u.Author, Done: u.Words(time.Local), Message: u.Message}
 	}
 	return out, err
 }

@@ -19,7 +19,7 @@ func (s *Server) zabbixAPI(shown problems) *zabbix.API {
 	return zabbix.New(zabbix.Options{
 		Configuration: func() zabbix.Configuration { return s.cache.Snapshot() },
 		Catalog:       s.catalog, Querier: s.querier, Latest: s.latest, Problems: shown, Access: s.access,
-		Objects: zabbixObjects{s, alerting{alerter: s.alerter, db: s.db, events: s.events}},
+		Objects: zabbixObjects{s, s.alerting()},
 		Audit: func(ctx context.Context, method, address string, changes *access.Changes) {
 			s.access.Audit(ctx, access.From(ctx), changes.Entry("POST /api_jsonrpc.php "+method, address))
 		},
@@ -57,19 +57,20 @@ func (o zabbixObjects) GlobalMacros(ctx context.Context) ([]model.Macro, error) 
 	return o.db.GlobalMacros(ctx)
 }
 
-// Remarks implements zabbix.Objects.
-func (o zabbixObjects) Remarks(ctx context.Context, problem model.EventID) ([]zabbix.Remark, error) {
-	list, err := o.db.Acknowledgements(ctx, problem)
-	remarks := make([]zabbix.Remark, 0, len(list))
-	for _, r := range list {
-		remarks = append(remarks, zabbix.Remark(r))
-	}
-	return remarks, err
+// ProblemUpdates implements zabbix.Objects.
+func (o zabbixObjects) ProblemUpdates(ctx context.Context, problem model.EventID) ([]model.ProblemUpdate, error) {
+	return o.db.ProblemUpdates(ctx, problem)
 }
 
-// Acknowledge implements zabbix.Objects.
-func (o zabbixObjects) Acknowledge(ctx context.Context, problem model.EventID, author, message string) error {
-	return o.alerting.Acknowledge(ctx, problem, author, message)
+// UpdateProblems implements zabbix.Objects.
+func (o zabbixObjects) UpdateProblems(ctx context.Context, problems []model.EventID, u model.ProblemUpdate) error {
+	_, err := o.alerting.UpdateProblems(ctx, problems, u)
+	return err
+}
+
+// Suppressions implements zabbix.Objects.
+func (o zabbixObjects) Suppressions(problems []model.Problem) []alert.Suppression {
+	return o.alerting.Suppressions(problems)
 }
 
 // Export implements zabbix.Objects.

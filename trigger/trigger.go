@@ -215,17 +215,32 @@ func (e *Evaluator) State(id model.TriggerID) (problem bool, failure string, ok 
 // ErrNotClosable is returned by CloseProblem for triggers that do not allow it.
 var ErrNotClosable = errors.New("the trigger does not allow to close its problems by hand")
 
+// Closable returns why the problems of a trigger cannot be closed by hand; nil when they can.
+func (e *Evaluator) Closable(id model.TriggerID) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closable(id)
+}
+
+func (e *Evaluator) closable(id model.TriggerID) error {
+	t, ok := e.triggers[id]
+	if !ok {
+		return fmt.Errorf("trigger %d is not active", id)
+	}
+	if !t.manualClose {
+		return ErrNotClosable
+	}
+	return nil
+}
+
 // CloseProblem closes one open problem by hand. The trigger goes back to OK with its last one.
 func (e *Evaluator) CloseProblem(ctx context.Context, id model.TriggerID, problem model.EventID) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t, ok := e.triggers[id]
-	if !ok {
-		return fmt.Errorf("close problem %d: trigger %d is not active", problem, id)
+	if err := e.closable(id); err != nil {
+		return fmt.Errorf("close problem %d: %w", problem, err)
 	}
-	if !t.manualClose {
-		return fmt.Errorf("close problem %d: %w", problem, ErrNotClosable)
-	}
+	t := e.triggers[id]
 	t.problem = e.events.OpenProblems(id) > 1
 	change := model.StateChange{
 		TriggerID: id, At: e.now().UnixNano(), Problem: t.problem, Event: true, Error: t.failureText, Closes: problem,

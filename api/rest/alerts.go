@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tidemark/access"
+	"tidemark/alert"
 	"tidemark/api"
 	"tidemark/model"
 )
@@ -31,8 +32,10 @@ type Alerting interface {
 	Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, error)
 	// Links returns the links of problems, a list for each: those that media types make of the tags their messages added.
 	Links(problems []model.Problem) [][]Link
-	// Acknowledge marks a problem as seen and tells those whom an action names.
-	Acknowledge(ctx context.Context, problem model.EventID, author, message string) error
+	// Suppressions returns for each of some problems whether and until when its messages are held back.
+	Suppressions(problems []model.Problem) []alert.Suppression
+	// UpdateProblems changes problems, all or none, tells those whom an action names, and returns those that were changed.
+	UpdateProblems(ctx context.Context, ids []model.EventID, u model.ProblemUpdate) ([]model.EventID, error)
 }
 
 // AlertTest is the body of a test.
@@ -92,7 +95,7 @@ func (a *API) alertRoutes() []api.Route {
 		return nil
 	}
 	yamlOrJSON := []string{"application/yaml", "application/json"}
-	return []api.Route{
+	return append(a.problemUpdateRoutes(), []api.Route{
 		{
 			Method: http.MethodGet, Pattern: "/api/alerts", Permission: api.View, PerHost: true, Handler: a.handle((*API).listAlerts), Doc: &api.Doc{
 				Summary: "Messages to receivers and their state, the newest first.", Answer: AlertList{}, Params: []api.Param{
@@ -128,13 +131,7 @@ func (a *API) alertRoutes() []api.Route {
 			Method: http.MethodPost, Pattern: "/api/alerting/test", Permission: api.Edit, Handler: api.JSON(a.testAlert),
 			Doc: &api.Doc{Summary: "Sends a test message at once and answers with what came of it.", BodyTypes: []string{"application/json"}, Answer: AlertTestAnswer{}},
 		},
-		{
-			Method: http.MethodPost, Pattern: "/api/problems/{id}/acknowledge", Permission: api.Operate, PerHost: true, Handler: a.handle((*API).acknowledge), Doc: &api.Doc{
-				Summary: "Marks a problem as seen, with a message.", BodyTypes: []string{"application/json"}, Answer: map[string]any{},
-				Params: []api.Param{{Name: "id", Type: "string", About: "The id of the problem's event, decimal.", Required: true}},
-			},
-		},
-	}
+	}...)
 }
 
 func (a *API) listAlerts(r *http.Request) (any, error) {
@@ -283,31 +280,3 @@ func (a *API) testAlert(r *http.Request) (any, error) {
 	}
 	return AlertTestAnswer{Sent: true, Answer: answer}, nil
 }
-
-func (a *API) acknowledge(r *http.Request) (any, error) {
-	id, err := parseID("id", r.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	var body struct {
-		Message string `json:"message"`
-		Author  string `json:"author"`
-	}
-	if err := decodeBody(r, &body); err != nil {
-		return nil, err
-	}
-	if len(body.Message) > maxAcknowledgeBytes || len(body.Author) > maxTextBytes {
-		return nil, api.BadRequest(fmt.Sprintf("message or author is too long, expected at most %d and %d bytes", maxAcknowledgeBytes, maxTextBytes))
-	}
-	if err := a.mayOnProblem(r.Context(), model.EventID(id), model.Operator); err != nil {
-		return nil, err
-	}
-	if who := access.From(r.Context()); who != nil && who.User != 0 {
-		body.Author = who.Name // nobody speaks for somebody else
-	}
-	access.Changed(r.Context(), "problem "+formatID(id), nil, map[string]string{"message": body.Message, "author": body.Author})
-	return done(a.options.Alerting.Acknowledge(r.Context(), model.EventID(id), body.Author, body.Message))
-}
-
-// maxAcknowledgeBytes bounds the message of an acknowledgement.
-const maxAcknowledgeBytes = 4096

@@ -17,16 +17,18 @@ type ProblemDetail struct {
 	RecoveryExpression string `json:"recovery_expression"`
 	// Items are those of the expression, in its order, with their newest values.
 	Items []Item `json:"items"`
-	// Marks are who has seen it, oldest first.
+	// Marks are what was done to it and by whom, oldest first.
 	Marks []ProblemMark `json:"marks"`
 	// Earlier are the problems of the same trigger before it, newest first.
 	Earlier []EarlierProblem `json:"earlier"`
 }
 
-// ProblemMark is that somebody has seen a problem. At is Unix milliseconds.
+// ProblemMark is what somebody did to a problem. At is Unix milliseconds.
 type ProblemMark struct {
-	At      int64  `json:"at"`
-	Author  string `json:"author"`
+	At     int64  `json:"at"`
+	Author string `json:"author"`
+	// Done says it in words: acknowledged and commented.
+	Done    string `json:"done"`
 	Message string `json:"message"`
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"tidemark/alert"
 	"tidemark/model"
 )
 
@@ -19,9 +20,9 @@ func (a *API) formatProblems(ctx context.Context, problems []model.Problem) ([]P
 	out := make([]Problem, 0, len(problems))
 	var items []model.ItemID
 	var rows []int
-	links := make([][]Link, len(problems))
+	links, suppressions := make([][]Link, len(problems)), make([]alert.Suppression, len(problems))
 	if a.options.Alerting != nil {
-		links = a.options.Alerting.Links(problems)
+		links, suppressions = a.options.Alerting.Links(problems), a.options.Alerting.Suppressions(problems)
 	}
 	for i := range problems {
 		p := &problems[i]
@@ -29,6 +30,10 @@ func (a *API) formatProblems(ctx context.Context, problems []model.Problem) ([]P
 			EventID: formatID(p.ID), TriggerID: formatID(p.TriggerID), HostID: formatID(p.HostID), Name: p.Name,
 			Severity: p.Severity.String(), At: floorMillis(p.At), RecoveredAt: optionalMillis(p.RecoveredAt),
 			OpData: p.OpData, Tags: formatTags(p.Tags), Acknowledged: p.Acknowledged, Links: links[i],
+			Suppression: formatSuppression(suppressions[i]),
+		}
+		if t, ok := configuration.Trigger(p.TriggerID); ok {
+			row.Closable = t.ManualClose && p.RecoveredAt == 0
 		}
 		if h, ok := configuration.HostByID(p.HostID); ok {
 			row.Host, row.HostName = h.Host, visibleName(h)
@@ -48,6 +53,16 @@ func (a *API) formatProblems(ctx context.Context, problems []model.Problem) ([]P
 		}
 	}
 	return out, nil
+}
+
+func formatSuppression(s alert.Suppression) *Suppression {
+	switch s.Until {
+	case 0:
+		return nil
+	case model.Forever:
+		return &Suppression{Maintenance: s.Maintenance}
+	}
+	return &Suppression{Until: optionalMillis(s.Until), Maintenance: s.Maintenance}
 }
 
 // maxValueNowBytes cuts long texts in a list of problems.

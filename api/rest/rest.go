@@ -70,7 +70,7 @@ type Problems interface {
 	State(id model.TriggerID) (model.TriggerState, bool)
 	// Items returns the items in a trigger's expression, in its order.
 	Items(id model.TriggerID) []model.ItemID
-	// Marks returns who has seen a problem and what they said, oldest first.
+	// Marks returns what was done to a problem and by whom, oldest first.
 	Marks(ctx context.Context, id model.EventID) ([]ProblemMark, error)
 }
 

@@ -107,7 +107,7 @@ func (f *fakeServer) State(id model.TriggerID) (model.TriggerState, bool) {
 func (f *fakeServer) Items(model.TriggerID) []model.ItemID { return []model.ItemID{10} }
 
 func (f *fakeServer) Marks(context.Context, model.EventID) ([]ProblemMark, error) {
-	return []ProblemMark{{At: testNow.UnixMilli(), Author: "ada", Message: "on it"}}, nil
+	return []ProblemMark{{At: testNow.UnixMilli(), Author: "ada", Done: "acknowledged and commented", Message: "on it"}}, nil
 }
 
 func (f *fakeServer) Import(_ context.Context, content []byte, isJSON bool) (any, error) {

@@ -171,9 +171,21 @@ type Problem struct {
 	OpData       string `json:"opdata"`
 	Tags         []Tag  `json:"tags"`
 	Acknowledged bool   `json:"acknowledged"`
-	ValueNow     string `json:"value_now"`
+	// Suppression is there while the messages of actions are held back.
+	Suppression *Suppression `json:"suppression,omitempty"`
+	// Closable says that it may be closed by hand: it is open and its trigger allows that.
+	Closable bool   `json:"closable"`
+	ValueNow string `json:"value_now"`
 	// Links lead to where the problem is dealt with, such as a ticket.
 	Links []Link `json:"links,omitempty"`
+}
+
+// Suppression is why a problem's messages are held back.
+type Suppression struct {
+	// Until is its end, Unix milliseconds; nil when somebody has to end it.
+	Until *int64 `json:"until"`
+	// Maintenance is its name; empty when somebody suppressed the problem.
+	Maintenance string `json:"maintenance,omitempty"`
 }
 
 // Link is an address with its name.

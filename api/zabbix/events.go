@@ -2,20 +2,20 @@ package zabbix
 
 import (
 	"cmp"
-	"errors"
 	"math"
-	"net/http"
 	"slices"
 	"strconv"
 
-	"tidemark/access"
-	"tidemark/api"
+	"tidemark/alert"
 	"tidemark/api/rest"
 	"tidemark/model"
 )
 
 // eventRow is a problem as an event.
-type eventRow struct{ model.Problem }
+type eventRow struct {
+	model.Problem
+	suppression alert.Suppression
+}
 
 var eventKind = kind[eventRow]{
 	name: "event", id: "eventid",
@@ -34,19 +34,19 @@ var eventKind = kind[eventRow]{
 		{name: "r_eventid", number: true, get: func(r *eventRow) string { return formatID(r.RecoveryID) }},
 		{name: "r_clock", number: true, get: func(r *eventRow) string { return seconds(r.RecoveredAt) }},
 		{name: "r_ns", number: true, get: func(r *eventRow) string { return nanos(r.RecoveredAt) }},
-		{name: "suppressed", number: true, get: func(*eventRow) string { return "0" }},
+		{name: "suppressed", number: true, get: func(r *eventRow) string { return formatBool(r.suppression.Until != 0) }},
 		{name: "cause_eventid", number: true, get: func(*eventRow) string { return "0" }},
 	},
 }
 
 func eventSelects() []selection[eventRow] {
-	remarks := func(c *call, o output, r *eventRow) any { return c.remarks(o, r.ID) }
+	updates := func(c *call, o output, r *eventRow) any { return c.updates(o, r.ID) }
 	return []selection[eventRow]{
 		{"selectTags", "tags", func(_ *call, o output, r *eventRow) any { return pickTags(o, r.Tags) }},
 		{"selectHosts", "hosts", func(c *call, o output, r *eventRow) any { return c.pickHosts(o, r.HostID) }},
-		{"selectAcknowledges", "acknowledges", remarks},
-		{"select_acknowledges", "acknowledges", remarks},
-		{"selectSuppressionData", "suppression_data", func(*call, output, *eventRow) any { return []string{} }},
+		{"selectAcknowledges", "acknowledges", updates},
+		{"select_acknowledges", "acknowledges", updates},
+		{"selectSuppressionData", "suppression_data", func(c *call, o output, r *eventRow) any { return c.suppressionData(o, r) }},
 		{"selectRelatedObject", "relatedObject", func(c *call, o output, r *eventRow) any {
 			t, ok := c.trigger(r.TriggerID)
 			if !ok {
@@ -58,46 +58,6 @@ func eventSelects() []selection[eventRow] {
 	}
 }
 
-// remarkRow is a remark of somebody.
-type remarkRow struct {
-	Remark
-	user  model.User
-	event model.EventID
-	n     int
-}
-
-var remarkKind = kind[remarkRow]{
-	name: "acknowledgement", id: "acknowledgeid",
-	fields: []field[remarkRow]{
-		{name: "acknowledgeid", number: true, get: func(r *remarkRow) string { return strconv.FormatUint(uint64(r.event)<<interfaceBits|uint64(r.n+1), 10) }},
-		{name: "eventid", number: true, get: func(r *remarkRow) string { return formatID(r.event) }},
-		{name: "clock", number: true, get: func(r *remarkRow) string { return seconds(r.At) }},
-		{name: "message", get: func(r *remarkRow) string { return r.Message }},
-		{name: "action", number: true, get: func(r *remarkRow) string { return formatInt(actionAcknowledge | actionMessage*min(len(r.Message), 1)) }},
-		{name: "userid", number: true, get: func(r *remarkRow) string { return formatID(r.user.ID) }},
-		{name: "username", get: func(r *remarkRow) string { return r.Author }},
-		{name: "name", get: func(*remarkRow) string { return "" }},
-		{name: "surname", get: func(*remarkRow) string { return "" }},
-		{name: "old_severity", number: true, get: func(*remarkRow) string { return "0" }},
-		{name: "new_severity", number: true, get: func(*remarkRow) string { return "0" }},
-	},
-}
-
-// remarks answers what was said to a problem, the newest first.
-func (c *call) remarks(o output, id model.EventID) any {
-	list, err := c.options.Objects.Remarks(c.ctx, id)
-	if err != nil {
-		return []string{}
-	}
-	rows := make([]remarkRow, 0, len(list))
-	for i, r := range list {
-		user, _ := c.options.Access.UserNamed(r.Author)
-		rows = append(rows, remarkRow{r, user, id, i})
-	}
-	slices.Reverse(rows)
-	return pickAll(o, &remarkKind, rows)
-}
-
 // eventFilter is what problem.get and event.get ask for besides the common parameters.
 type eventFilter struct {
 	events, objects, hosts, groups idSet
@@ -105,10 +65,10 @@ type eventFilter struct {
 	severities                     idSet
 	tags                           []tagFilter
 	either, nothing                bool
-	// acknowledged, if not empty, is 0 or 1.
-	acknowledged string
-	first, last  int64
-	find         rest.ProblemFilter
+	// acknowledged and suppressed, if not empty, are 0 or 1.
+	acknowledged, suppressed string
+	first, last              int64
+	find                     rest.ProblemFilter
 }
 
 func (c *call) eventFilter() (f eventFilter, err error) {
@@ -118,9 +78,10 @@ func (c *call) eventFilter() (f eventFilter, err error) {
 	}
 	f.tags, f.either = c.tags()
 	f.acknowledged = c.boolText("acknowledged")
-	// Nothing is suppressed and there are no symptoms, only problems of triggers.
-	f.nothing = c.boolText("suppressed") == "1" || c.boolText("symptom") == "1" || c.number("source", 0, 4) != 0 || c.number("object", 0, 6) != 0
-	c.accept("suppressed", "symptom", "source", "object")
+	f.suppressed = c.boolText("suppressed")
+	// There are no symptoms, only problems of triggers.
+	f.nothing = c.boolText("symptom") == "1" || c.number("source", 0, 4) != 0 || c.number("object", 0, 6) != 0
+	c.accept("symptom", "source", "object")
 	r := c.timeRange()
 	if r.From != 0 {
 		f.find.From = r.From
@@ -180,7 +141,7 @@ func getProblems(c *call) ([]byte, error) {
 	rows := make([]eventRow, 0, 16)
 	for _, p := range c.options.Problems.Open() {
 		if f.fits(c, &p) {
-			rows = append(rows, eventRow{p})
+			rows = append(rows, eventRow{Problem: p})
 		}
 	}
 	if recent {
@@ -189,6 +150,7 @@ func getProblems(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	rows = c.suppressed(rows, f.suppressed)
 	slices.SortFunc(rows, func(a, b eventRow) int { return cmp.Compare(a.ID, b.ID) })
 	return l.encode(c, &k, l.take(&k, rows))
 }
@@ -200,7 +162,7 @@ func (c *call) addRecent(f *eventFilter, rows []eventRow) ([]eventRow, error) {
 	young.find.From = max(f.find.From, since-recentBegin)
 	err := c.eachProblem(&young, 0, func(p *model.Problem) bool {
 		if p.RecoveredAt >= since && f.fits(c, p) {
-			rows = append(rows, eventRow{*p})
+			rows = append(rows, eventRow{Problem: *p})
 		}
 		return true
 	})
@@ -265,10 +227,10 @@ func getEvents(c *call) ([]byte, error) {
 	}
 	var rows []eventRow
 	// Where the newest are wanted and nothing else decides, no more is read than can be answered.
-	newest := l.limit > 0 && len(l.filter)+len(l.search) == 0 && len(l.sort) > 0 && l.sort[0].falling && l.sort[0].by.name == "eventid"
+	newest := l.limit > 0 && f.suppressed == "" && len(l.filter)+len(l.search) == 0 && len(l.sort) > 0 && l.sort[0].falling && l.sort[0].by.name == "eventid"
 	take := func(p *model.Problem) bool {
 		if f.fits(c, p) {
-			rows = append(rows, eventRow{*p})
+			rows = append(rows, eventRow{Problem: *p})
 		}
 		return !newest || int64(len(rows)) < l.limit
 	}
@@ -283,6 +245,7 @@ func getEvents(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	rows = c.suppressed(rows, f.suppressed)
 	slices.SortFunc(rows, func(a, b eventRow) int { return cmp.Compare(a.ID, b.ID) })
 	return l.encode(c, &k, l.take(&k, rows))
 }
@@ -314,77 +277,4 @@ func (c *call) problem(id model.EventID) (model.Problem, bool, error) {
 		return model.Problem{}, false, err
 	}
 	return list[0], true, nil
-}
-
-// The actions of event.acknowledge; the numbers are Zabbix's.
-const (
-	actionAcknowledge = 2
-	actionMessage     = 4
-)
-
-// maxMessageBytes bounds a message.
-const maxMessageBytes = 4096
-
-// acknowledge marks problems as seen.
-func acknowledge(c *call) ([]byte, error) {
-	events, action, message := c.ids("eventids"), c.number("action", 0, 1<<20), c.text("message")
-	if err := c.done(); err != nil {
-		return nil, err
-	}
-	switch {
-	case len(events) == 0:
-		return nil, invalidParams(`Invalid parameter "/eventids": cannot be empty.`)
-	case len(events) > maxEventIDs:
-		return nil, invalidParams(`Invalid parameter "/eventids": maximum number of ids is %d.`, maxEventIDs)
-	case action&actionAcknowledge == 0 || action&^(actionAcknowledge|actionMessage) != 0:
-		return nil, invalidParams(`Invalid parameter "/action": value must be 2 (acknowledge) or 6 (acknowledge with message); problems are closed and changed on the page.`)
-	case len(message) > maxMessageBytes:
-		return nil, invalidParams(`Invalid parameter "/message": value is too long, at most %d bytes.`, maxMessageBytes)
-	case action&actionMessage != 0 && message == "":
-		return nil, invalidParams(`Invalid parameter "/message": cannot be empty.`)
-	}
-	ids := make([]string, 0, len(events))
-	for id := range events {
-		if err := c.mayAcknowledge(model.EventID(id)); err != nil {
-			return nil, err
-		}
-		ids = append(ids, strconv.FormatUint(id, 10))
-	}
-	slices.SortFunc(ids, compareNumbers)
-	access.Changed(c.ctx, "problems", nil, map[string]any{"problems": ids, "message": message, "author": c.who.Name})
-	for id := range events {
-		if err := c.options.Objects.Acknowledge(c.ctx, model.EventID(id), c.who.Name, message); err != nil {
-			return nil, notAllowed(err)
-		}
-	}
-	return encodeJSON(map[string]any{"eventids": ids})
-}
-
-// mayAcknowledge reports with an error that a problem does not exist, or not for the caller.
-func (c *call) mayAcknowledge(id model.EventID) error {
-	p, ok, err := c.problem(id)
-	if err != nil {
-		return err
-	}
-	if !ok || !c.mayOnHost(p.HostID, model.Operator) {
-		return errNotAllowed
-	}
-	return nil
-}
-
-// mayOnHost reports whether the caller has a role on a host.
-func (c *call) mayOnHost(id model.HostID, need model.Role) bool {
-	if c.visible == nil {
-		return c.who.MostRole() >= need
-	}
-	return c.visible[id] >= need
-}
-
-// notAllowed gives the error of an object that is gone Zabbix's words.
-func notAllowed(err error) error {
-	var e *api.Error
-	if errors.As(err, &e) && e.Status == http.StatusNotFound {
-		return errNotAllowed
-	}
-	return err
 }

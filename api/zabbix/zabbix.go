@@ -63,20 +63,16 @@ type Template struct {
 	Template, Name string
 }
 
-// Remark is what somebody said to a problem.
-type Remark struct {
-	// At is Unix nanoseconds.
-	At              int64
-	Author, Message string
-}
-
 // Objects are what the snapshot of the configuration does not hold, and changes. Errors are *api.Error where the caller can do better.
 type Objects interface {
 	Groups(ctx context.Context) ([]Group, error)
 	Templates(ctx context.Context) ([]Template, error)
 	GlobalMacros(ctx context.Context) ([]model.Macro, error)
-	Remarks(ctx context.Context, problem model.EventID) ([]Remark, error)
-	Acknowledge(ctx context.Context, problem model.EventID, author, message string) error
+	// ProblemUpdates lists what was done to a problem, oldest first.
+	ProblemUpdates(ctx context.Context, problem model.EventID) ([]model.ProblemUpdate, error)
+	UpdateProblems(ctx context.Context, problems []model.EventID, u model.ProblemUpdate) error
+	// Suppressions returns for each of some problems whether and until when its messages are held back.
+	Suppressions(problems []model.Problem) []alert.Suppression
 	// Export writes templates and hosts, by technical name, as YAML in the form of Zabbix 7.0.
 	Export(ctx context.Context, templates, hosts []string) ([]byte, error)
 	// Import takes over an export; what it leaves out is an error too. Compare says what it would change.

@@ -1,4 +1,4 @@
-// Ten journeys of people on the server at TIDEMARK_URL: each by mouse, and each by keyboard alone.
+// Journeys of people on the server at TIDEMARK_URL: each by mouse, and each by keyboard alone.
 
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
@@ -54,6 +54,7 @@ const hands = {
     press: (name) => found(page, name, 'a, button, summary').click(),
     write: (name, text) => field(page, name).fill(text),
     choose: (name, text) => field(page, name).selectOption({ label: text }),
+    tick: (name) => field(page, name).click(),
   }),
   keyboard: (page) => {
     const reach = async (name, shown) => {
@@ -77,6 +78,10 @@ const hands = {
       choose: async (name, text) => {
         await reach(name, field(page, name));
         await page.keyboard.type(text);
+      },
+      tick: async (name) => {
+        await reach(name, field(page, name));
+        await page.keyboard.press('Space');
       },
     };
   },
@@ -156,6 +161,33 @@ journey('acknowledge', async (page, { press, write }, how) => {
   await page.locator('tbody tr', { hasText: name }).first().getByText('seen').waitFor();
   const { problems } = await get('/api/problems?open=true');
   assert.equal(problems.find((one) => one.name.startsWith(name)).acknowledged, true);
+});
+
+journey('suppress, change and close problems', async (page, { press, write, choose, tick }) => {
+  const name = await target.fire();
+  await page.goto(`${base}/problems`);
+  const row = page.locator('tbody tr', { hasText: name }).first();
+  await row.waitFor();
+  await tick(`Choose ${name}`);
+  await page.getByRole('region', { name: 'Chosen problems' }).waitFor();
+  await press('More');
+  await write('Comment', 'known, a part is on its way');
+  await choose('New severity', 'disaster');
+  await choose('Suppress', 'for 4 hours');
+  await press('Save');
+  await row.getByText('suppressed until').waitFor();
+  await row.getByText('disaster').waitFor();
+  await tick('Hide suppressed');
+  await row.waitFor({ state: 'detached' });
+  await tick('Hide suppressed');
+  await row.waitFor();
+  await press(name);
+  const done = page.getByRole('region', { name: 'Who has seen it' });
+  await done.locator('li', { hasText: 'changed severity from' }).first().waitFor();
+  await press('More');
+  await tick('Close');
+  await press('Save');
+  await row.waitFor({ state: 'detached' });
 });
 
 journey('add a host', async (page, { press, write }, how) => {

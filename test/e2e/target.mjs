@@ -58,7 +58,7 @@ const EXPORT = {
             key: KEY,
             delay: '0',
             value_type: 'FLOAT',
-            triggers: [{ expression: `last(/${HOST}/${KEY})>10`, name: `Too high ${HOSTILE}`, priority: 'HIGH' }],
+            triggers: [{ expression: `last(/${HOST}/${KEY})>10`, name: `Too high ${HOSTILE}`, priority: 'HIGH', manual_close: 'YES' }],
           },
         ],
       },

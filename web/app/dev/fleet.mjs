@@ -235,6 +235,8 @@ export function openProblem(trigger, host, at, values = {}) {
     opdata: values.opdata ?? '',
     tags: [],
     acknowledged: values.acknowledged ?? false,
+    suppression: values.suppression,
+    closable: true,
     value_now: values.value ?? '93.4 %',
   };
 }
@@ -248,7 +250,7 @@ function problemsOf(hosts, triggers, now) {
     if (hosts.length > 1 && dice === 3) problems.push(openProblem(own[2], host, now - 5_400_000 - dice * 1000, { value: '94.1 %', opdata: 'used 94.1 %, free 2.4 GiB' }));
     if (hosts.length > 1 && dice === 7) problems.push(openProblem(own[0], host, now - 700_000, { value: '96.2 %', acknowledged: true }));
     if (hosts.length > 1 && dice === 11) problems.push(openProblem(own[4], host, now - 150_000, { value: '7.31 MB/s' }));
-    if (hosts.length > 1 && dice === 15) problems.push(openProblem(own[1], host, now - 93_000_000, { value: '95.9 %' }));
+    if (hosts.length > 1 && dice === 15) problems.push(openProblem(own[1], host, now - 93_000_000, { value: '95.9 %', suppression: { until: now + 3_600_000 } }));
     if (hosts.length > 40 && host.host === 'db-4') problems.push(openProblem(own[5], host, now - 260_000, { value: '97.8 %' }));
     for (let n = 0; n < 3; n++) {
       const at = now - 400_000 - (hash(host.host, n) % 9_000_000);

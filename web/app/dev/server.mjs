@@ -163,15 +163,20 @@ function problemDetail(id) {
   const trigger = data.triggers.find((one) => one.id === problem.trigger_id);
   const items = data.items.filter((one) => one.host_id === problem.host_id).slice(0, 2).map(itemJSON);
   const earlier = data.problems.filter((one) => one.trigger_id === problem.trigger_id && one.at < problem.at).slice(0, 10).map(({ event_id, at, recovered_at }) => ({ event_id, at, recovered_at }));
-  return { problem, expression: trigger?.expression ?? '', recovery_expression: '', items, marks: marks.get(id) ?? (problem.acknowledged ? [{ at: problem.at + 90_000, author: `ada ${EVIL}`, message: `I look at it ${EVIL}` }] : []), earlier };
+  return { problem, expression: trigger?.expression ?? '', recovery_expression: '', items, marks: marks.get(id) ?? (problem.acknowledged ? [{ at: problem.at + 90_000, author: `ada ${EVIL}`, done: 'acknowledged and commented', message: `I look at it ${EVIL}` }] : []), earlier };
 }
 
-function acknowledge(id, { message }) {
-  const problem = data.problems.find((one) => one.event_id === id);
-  if (problem === undefined) return null;
-  problem.acknowledged = true;
-  marks.set(id, [...(marks.get(id) ?? []), { at: Date.now(), author: 'ada', message }]);
-  return {};
+function updateProblems({ event_ids, acknowledge, message = '', severity, suppress, suppress_until, close }) {
+  for (const id of event_ids) {
+    const problem = data.problems.find((one) => one.event_id === id);
+    if (problem === undefined) return null;
+    if (acknowledge) problem.acknowledged = true;
+    if (severity !== undefined) problem.severity = severity;
+    if (suppress !== undefined) problem.suppression = suppress ? { until: suppress_until ?? null } : undefined;
+    if (close) problem.recovered_at = Date.now();
+    marks.set(id, [...(marks.get(id) ?? []), { at: Date.now(), author: 'ada', done: 'acknowledged and commented', message }]);
+  }
+  return { event_ids };
 }
 
 function list(rows, query, name, text) {
@@ -305,8 +310,7 @@ function changed(method, url, body) {
   if (url.pathname === '/api/standby') return standby();
   if (url.pathname === '/api/alerting/paused') return { paused: false };
   if (url.pathname.startsWith('/api/storage')) return store(method, url.pathname, body);
-  const seen = /^\/api\/problems\/(\d+)\/acknowledge$/.exec(url.pathname);
-  if (seen !== null && method === 'POST') return acknowledge(seen[1], body);
+  if (url.pathname === '/api/problem-updates' && method === 'POST') return updateProblems(body);
   if (url.pathname.startsWith('/api/alert')) return alerts(method, url.pathname, body, url.searchParams);
   return null;
 }

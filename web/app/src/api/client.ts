@@ -1,7 +1,7 @@
 // Calls of the REST API and of the Prometheus API. A failed call becomes an ApiError that says what failed and why.
 
 import { me } from '../state/me.ts';
-import type { ChartAnswer, Host, Item, Overview, Problem, ProblemDetail, Reading, SearchResult, Trigger } from './types.ts';
+import type { ChartAnswer, Host, Item, Overview, Problem, ProblemDetail, ProblemsUpdate, Reading, SearchResult, Trigger } from './types.ts';
 
 /** A call that did not give its answer. what names it in words, detail is the reason. */
 export class ApiError extends Error {
@@ -103,7 +103,7 @@ export const getProblems = (query: Query, signal?: AbortSignal): Promise<{ probl
 
 export const getProblem = (id: string, signal?: AbortSignal): Promise<ProblemDetail> => get('the problem', `/api/problems/${encodeURIComponent(id)}`, {}, signal);
 
-export const acknowledge = (id: string, message: string): Promise<unknown> => send('acknowledge the problem', 'POST', `/api/problems/${encodeURIComponent(id)}/acknowledge`, { message });
+export const updateProblems = (update: ProblemsUpdate): Promise<{ event_ids: string[] }> => send('change the problem', 'POST', '/api/problem-updates', update);
 
 export const getTriggers = (query: Query, signal?: AbortSignal): Promise<{ triggers: Trigger[]; total: number }> =>
   get('the triggers', '/api/triggers', query, signal);

@@ -96,9 +96,23 @@ export interface Problem {
   opdata: string;
   tags: Tag[];
   acknowledged: boolean;
+  /** There while messages are held back: until null is until somebody ends it. */
+  suppression?: { until: number | null; maintenance?: string };
+  closable: boolean;
   value_now: string;
   /** links lead to where the problem is dealt with, such as a ticket. */
   links?: { name: string; url: string }[];
+}
+
+/** What is to be done to problems; what is left out stays as it is. */
+export interface ProblemsUpdate {
+  event_ids: string[];
+  acknowledge?: boolean;
+  message?: string;
+  severity?: Severity;
+  suppress?: boolean;
+  suppress_until?: number;
+  close?: boolean;
 }
 
 /** A problem and why it is there. */
@@ -107,7 +121,7 @@ export interface ProblemDetail {
   expression: string;
   recovery_expression: string;
   items: Item[];
-  marks: { at: number; author: string; message: string }[];
+  marks: { at: number; author: string; done: string; message: string }[];
   earlier: { event_id: string; at: number; recovered_at: number | null }[];
 }
 

@@ -4,10 +4,13 @@ import { type ComponentChildren, Fragment } from 'preact';
 import { useState } from 'preact/hooks';
 import { natural } from '../format/natural.ts';
 import { go, href } from '../state/route.ts';
+import { groupBy } from './group.ts';
 
 export interface Column<Row> {
   id: string;
   title: string;
+  /** What stands in the head instead of the title. */
+  head?: ComponentChildren;
   cell: (row: Row) => ComponentChildren;
   /** What rows are sorted by; a column without it cannot be sorted. */
   sort?: (row: Row) => number | string;
@@ -28,14 +31,16 @@ interface Props<Row> {
   detail?: (row: Row) => ComponentChildren;
   /** Column and direction at first: "name" or "-name". */
   sort?: string;
+  /** Rows of the same group stand together below its name; in the order of their first rows. */
+  groupOf?: (row: Row) => string;
   dimmed?: boolean;
 }
 
-export function Table<Row>({ caption, columns, rows, rowKey, rowLink, rowClick, detail, sort = '', dimmed = false }: Props<Row>) {
+export function Table<Row>({ caption, columns, rows, rowKey, rowLink, rowClick, detail, sort = '', groupOf, dimmed = false }: Props<Row>) {
   const [order, setOrder] = useState(sort);
   const sorted = sortRows(rows, columns, order);
   const click = (event: MouseEvent, row: Row): void => {
-    if ((event.target as Element).closest('a,button') !== null || getSelection()?.toString()) return;
+    if ((event.target as Element).closest('a,button,input') !== null || getSelection()?.toString()) return;
     rowClick?.(row);
     if (rowLink === undefined) return;
     if (event.metaKey || event.ctrlKey) open(href(rowLink(row)), '_blank', 'noopener');
@@ -48,7 +53,9 @@ export function Table<Row>({ caption, columns, rows, rowKey, rowLink, rowClick, 
         <tr>
           {columns.map((column) => (
             <th key={column.id} scope="col" class={classes(column)} aria-sort={ariaSort(order, column.id)}>
-              {column.sort === undefined ? (
+              {column.head !== undefined ? (
+                column.head
+              ) : column.sort === undefined ? (
                 column.title
               ) : (
                 <button type="button" class="sort" onClick={() => setOrder(order === column.id ? `-${column.id}` : column.id)}>
@@ -59,20 +66,29 @@ export function Table<Row>({ caption, columns, rows, rowKey, rowLink, rowClick, 
           ))}
         </tr>
       </thead>
-      <tbody>
-        {sorted.map((row) => (
-          <Fragment key={rowKey(row)}>
-            <tr onClick={(event) => click(event, row)}>
-              {columns.map((column) => (
-                <td key={column.id} class={classes(column)}>
-                  {column.cell(row)}
-                </td>
-              ))}
+      {[...groupBy(sorted, groupOf ?? (() => ''))].map(([group, members]) => (
+        <tbody key={group}>
+          {groupOf !== undefined && (
+            <tr class="group-row">
+              <th scope="rowgroup" colSpan={columns.length}>
+                {group} <span class="muted">{members.length}</span>
+              </th>
             </tr>
-            <Below columns={columns.length}>{detail?.(row)}</Below>
-          </Fragment>
-        ))}
-      </tbody>
+          )}
+          {members.map((row) => (
+            <Fragment key={rowKey(row)}>
+              <tr onClick={(event) => click(event, row)}>
+                {columns.map((column) => (
+                  <td key={column.id} class={classes(column)}>
+                    {column.cell(row)}
+                  </td>
+                ))}
+              </tr>
+              <Below columns={columns.length}>{detail?.(row)}</Below>
+            </Fragment>
+          ))}
+        </tbody>
+      ))}
     </table>
   );
 }

@@ -1,11 +1,10 @@
 // Below a problem: why it fired, who has seen it, and when it was there before.
 
-import { useEffect, useRef, useState } from 'preact/hooks';
-import { acknowledge, getProblem, getValues } from '../api/client.ts';
+import { useEffect, useRef } from 'preact/hooks';
+import { getProblem, getValues } from '../api/client.ts';
 import type { Item, ProblemDetail, Value } from '../api/types.ts';
 import { formatDuration, plural } from '../format/number.ts';
 import { readingText } from '../item/reading.ts';
-import { Field, Form } from '../part/form.tsx';
 import { Link } from '../part/link.tsx';
 import { useLoad } from '../part/load.ts';
 import { Failure } from '../part/notice.tsx';
@@ -13,6 +12,7 @@ import { useCell } from '../state/cell.ts';
 import { problemsChanged, serverNow } from '../state/live.ts';
 import { me } from '../state/me.ts';
 import { dateTime } from '../time/clock.ts';
+import { mayOperate, ProblemForm } from './problemform.tsx';
 
 const DAY = 86_400_000;
 /** What of the charts is shown before and behind the moment. */
@@ -112,30 +112,20 @@ function Why({ detail, rows }: { detail: ProblemDetail; rows: Row[] }) {
 
 function Marks({ detail, done }: { detail: ProblemDetail; done: () => void }) {
   const who = useCell(me);
-  const [message, setMessage] = useState('');
-  const operates = who !== null && who !== undefined && !(who.role === 'viewer' && who.all_hosts);
-  const run = async (): Promise<void> => {
-    await acknowledge(detail.problem.event_id, message.trim());
-    setMessage('');
-    done();
-  };
   return (
     <section aria-label="Who has seen it">
-      <h3>{detail.marks.length === 0 ? 'Nobody has seen it yet' : 'Seen by'}</h3>
+      <h3>{detail.marks.length === 0 ? 'Nobody has seen it yet' : 'What was done'}</h3>
       {detail.marks.length > 0 && (
         <ul class="marks">
           {detail.marks.map((mark) => (
             <li key={`${mark.at} ${mark.author}`}>
-              <b>{mark.author || 'somebody'}</b> <span class="muted">{dateTime(mark.at)}</span> {mark.message}
+              <b>{mark.author || 'somebody'}</b> <span class="muted">{dateTime(mark.at)}</span> {mark.done}
+              {mark.message !== '' && <span class="mark-message">{mark.message}</span>}
             </li>
           ))}
         </ul>
       )}
-      {operates && (
-        <Form submit={detail.marks.length === 0 ? 'Acknowledge' : 'Add the comment'} run={run}>
-          <Field label="Comment" value={message} set={setMessage} required={false} hint="What you found or do; it may be empty." />
-        </Form>
-      )}
+      {mayOperate(who) && <ProblemForm problems={[detail.problem]} done={done} />}
     </section>
   );
 }

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { getProblems } from '../api/client.ts';
 import { type Problem, SEVERITIES, type Severity } from '../api/types.ts';
 import { formatAge, formatDuration, plural } from '../format/number.ts';
+import { Check } from '../part/form.tsx';
 import { SeverityShape } from '../part/icon.tsx';
 import { Link } from '../part/link.tsx';
 import { useLater, useLoad, useSecond } from '../part/load.ts';
@@ -11,8 +12,11 @@ import { Empty, Failure } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { live, missed, problemsChanged, serverNow } from '../state/live.ts';
+import { me } from '../state/me.ts';
 import { route, setParams } from '../state/route.ts';
 import { ProblemPart } from './problemdetail.tsx';
+import { mayOperate, ProblemForm } from './problemform.tsx';
+import { problemGroup } from './problemwishes.ts';
 import { windowKey, windowNow } from '../state/window.ts';
 import { dateTime } from '../time/clock.ts';
 
@@ -37,7 +41,10 @@ export function ProblemTable({ fixed }: { fixed: { host?: string } }) {
   const severity = params.get('severity') ?? '';
   const open = params.get('problem') ?? '';
   const toggle = (p: Problem): void => setParams({ problem: open === p.event_id ? '' : p.event_id }, false);
-  const columns = columnsOf(open, toggle);
+  const group = params.get('group') ?? '';
+  const hides = params.get('suppressed') === 'hide';
+  const operates = mayOperate(useCell(me));
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const [search, setSearch] = useState(params.get('search') ?? '');
   const later = useLater(search.trim());
   useEffect(() => setParams({ search: later }), [later]);
@@ -57,6 +64,11 @@ export function ProblemTable({ fixed }: { fixed: { host?: string } }) {
     return () => clearInterval(timer);
   }, []);
   useSecond();
+  const listed = loaded.data?.problems ?? [];
+  const shown = worstFirst(hides ? listed.filter((p) => p.suppression === undefined) : listed);
+  const chosen = shown.filter((p) => picked.has(p.event_id));
+  const columns = columnsOf(open, toggle);
+  if (operates) columns.unshift(pickColumn(shown, picked, setPicked));
 
   return (
     <>
@@ -78,17 +90,33 @@ export function ProblemTable({ fixed }: { fixed: { host?: string } }) {
           ))}
         </select>
         <input type="search" value={search} placeholder="Search problems" aria-label="Search problems" onInput={(event) => setSearch(event.currentTarget.value)} />
+        <GroupChoice group={group} problems={listed} host={fixed.host === undefined} />
+        <Check label="Hide suppressed" value={hides} set={(hide) => setParams({ suppressed: hide ? 'hide' : '' })} />
         <span class="muted filters-end" aria-live="polite">
           {loaded.data === null ? '' : plural(loaded.data.total, 'problem')}
         </span>
       </div>
       {loaded.error !== null && <Failure error={loaded.error} retry={loaded.reload} />}
-      {loaded.data !== null && loaded.data.problems.length === 0 && loaded.error === null && <NoProblems all={all} narrowed={severity !== '' || later !== ''} />}
-      {loaded.data !== null && loaded.data.problems.length > 0 && (
+      {loaded.data !== null && shown.length === 0 && loaded.error === null && <NoProblems all={all} narrowed={severity !== '' || later !== '' || listed.length > 0} />}
+      {chosen.length > 0 && (
+        <section class="chosen" aria-label="Chosen problems">
+          <h2>{plural(chosen.length, 'problem')} chosen</h2>
+          <ProblemForm
+            key={chosen.length === 1 ? 'one' : 'many'}
+            problems={chosen}
+            done={() => {
+              setPicked(new Set());
+              loaded.reload();
+            }}
+          />
+        </section>
+      )}
+      {shown.length > 0 && (
         <Table
           caption="Problems"
           columns={fixed.host === undefined ? columns : columns.filter((column) => column.id !== 'host')}
-          rows={worstFirst(loaded.data.problems)}
+          rows={shown}
+          groupOf={problemGroup(group)}
           rowKey={(problem) => problem.event_id}
           rowClick={toggle}
           detail={(problem) => (problem.event_id === open ? <ProblemPart id={open} seen={loaded.reload} /> : null)}
@@ -97,6 +125,47 @@ export function ProblemTable({ fixed }: { fixed: { host?: string } }) {
       )}
     </>
   );
+}
+
+function GroupChoice({ group, problems, host }: { group: string; problems: Problem[]; host: boolean }) {
+  const tags = new Set(problems.flatMap((p) => p.tags.map((tag) => tag.tag)));
+  if (group.startsWith('tag:')) tags.add(group.slice('tag:'.length));
+  return (
+    <select aria-label="Group by" value={group} onChange={(event) => setParams({ group: event.currentTarget.value })}>
+      <option value="">not grouped</option>
+      {host && <option value="host">by host</option>}
+      <option value="trigger">by trigger</option>
+      {[...tags].sort().map((tag) => (
+        <option key={tag} value={`tag:${tag}`}>
+          by tag {tag}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** pickColumn is the boxes that choose problems to do something to. */
+function pickColumn(shown: Problem[], picked: ReadonlySet<string>, set: (ids: ReadonlySet<string>) => void): Column<Problem> {
+  const every = shown.length > 0 && shown.every((p) => picked.has(p.event_id));
+  const toggle = (id: string): void => {
+    const next = new Set(picked);
+    if (!next.delete(id)) next.add(id);
+    set(next);
+  };
+  return {
+    id: 'pick',
+    title: 'Choose',
+    head: <input type="checkbox" aria-label="Choose all problems" checked={every} onChange={() => set(every ? new Set() : new Set(shown.map((p) => p.event_id)))} />,
+    cell: (p) => <input type="checkbox" aria-label={`Choose ${p.name}`} checked={picked.has(p.event_id)} onChange={() => toggle(p.event_id)} />,
+    class: 'pick-cell',
+  };
+}
+
+/** suppressedText tells until when messages of a problem are held back. */
+export function suppressedText(p: Problem): string {
+  if (p.suppression === undefined) return '';
+  const { until, maintenance = '' } = p.suppression;
+  return `suppressed ${until === null ? 'until somebody ends it' : `until ${dateTime(until)}`}${maintenance === '' ? '' : ` by ${maintenance}`}`;
 }
 
 function NoProblems({ all, narrowed }: { all: boolean; narrowed: boolean }) {
@@ -145,6 +214,7 @@ const columnsOf = (open: string, toggle: (p: Problem) => void): Column<Problem>[
           <span class="problem-name">{p.name}</span>
         </button>
         {p.acknowledged && <span class="muted"> seen</span>}
+        {p.suppression !== undefined && <span class="muted"> {suppressedText(p)}</span>}
         {p.opdata !== '' && <span class="muted problem-opdata">{p.opdata}</span>}
         {p.links?.map((link) => (
           <a key={link.url} class="problem-link" href={link.url} target="_blank" rel="noopener noreferrer">
