@@ -119,6 +119,7 @@ func (q *Queue) measure(set *metrics.Set) {
 	q.damaged = set.NewCounter("tidemark_proxy_queue_damaged_segments_total")
 	set.NewGauge("tidemark_proxy_queue_values", func() float64 { return float64(q.State().Values) })
 	set.NewGauge("tidemark_proxy_queue_bytes", func() float64 { return float64(q.log.SizeBytes()) })
+	set.NewGauge("tidemark_proxy_queue_damaged_bytes", func() float64 { return float64(q.log.Damage().Bytes) })
 	set.NewGauge("tidemark_proxy_queue_limit_bytes", func() float64 { return float64(q.o.LimitBytes) })
 	set.NewGauge("tidemark_proxy_queue_oldest_seconds", func() float64 {
 		if s := q.State(); s.OldestAt > 0 {

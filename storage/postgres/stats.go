@@ -22,6 +22,12 @@ func newMeters(db *DB) *meters {
 		defer db.mu.RUnlock()
 		return float64(db.pendingBytes)
 	})
+	set.NewGauge("tidemark_postgres_spool_damaged_bytes", func() float64 {
+		if db.spool == nil {
+			return 0
+		}
+		return float64(db.spool.Damage().Bytes)
+	})
 	set.NewGauge("tidemark_postgres_tables_bytes", func() float64 { return float64(db.sizeBytes.Load()) })
 	set.NewGauge("tidemark_postgres_away", func() float64 {
 		if db.away.Load() != nil {

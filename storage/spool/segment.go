@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"tidemark/internal/vfs"
@@ -31,6 +32,10 @@ type segment struct {
 	// base is the LSN of the first record's first byte, end that behind the last valid record.
 	base, end model.LSN
 	file      vfs.File
+	// gaps are the damaged places that were told of.
+	gaps []gap
+	// salvaged says that the header was damaged and is to be written again.
+	salvaged bool
 }
 
 func segmentName(dir string, base model.LSN) string {
@@ -72,47 +77,32 @@ func openSegment(fs vfs.FS, name string) (*segment, error) {
 	return s, nil
 }
 
-// recordCRC is the checksum of a record at lsn.
-func recordCRC(lsn model.LSN, payload []byte) uint32 {
-	var at [8]byte
-	binary.LittleEndian.PutUint64(at[:], uint64(lsn))
-	return crc32.Update(crc32.Checksum(at[:], castagnoli), castagnoli, payload)
+// salvageSegment opens a file whose header is damaged; nil when it has no valid record. The file's name has the LSN of the first one.
+func salvageSegment(fs vfs.FS, name string, limit model.LSN) (*segment, error) {
+	base, err := segmentBase(name)
+	if err != nil {
+		return nil, nil // a file of another name is nothing to salvage
+	}
+	file, err := fs.OpenReadWrite(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &segment{name: name, base: base, end: base, file: file, salvaged: true}
+	var id [8]byte
+	if n, _ := file.ReadAt(id[:], 16); n == len(id) {
+		s.id = binary.LittleEndian.Uint64(id[:]) // unless this is what is damaged; other segments know better
+	}
+	var search searcher
+	if _, found := search.next(s, base, limit); !found {
+		return nil, file.Close()
+	}
+	return s, nil
 }
 
-// read calls fn for each record from LSN from on that ends at or before limit, with the LSN behind it. It returns the LSN behind the
-// last valid one; what follows there is torn or damaged.
-func (s *segment) read(from, limit model.LSN, fn func(end model.LSN, payload []byte) error) (model.LSN, error) {
-	at := s.base
-	var header [recordHeaderBytes]byte
-	var payload []byte
-	for at < limit {
-		offset := segmentHeaderBytes + int64(at-s.base)
-		if n, _ := s.file.ReadAt(header[:], offset); n < len(header) {
-			return at, nil
-		}
-		size := int64(binary.LittleEndian.Uint32(header[:]))
-		end := at + model.LSN(recordHeaderBytes+size)
-		if size < payloadHeaderBytes || size > maxPayloadBytes || end > limit {
-			return at, nil
-		}
-		if end > from {
-			if int64(cap(payload)) < size {
-				payload = make([]byte, size)
-			}
-			payload = payload[:size]
-			if n, _ := s.file.ReadAt(payload, offset+recordHeaderBytes); int64(n) < size {
-				return at, nil
-			}
-			if recordCRC(at, payload) != binary.LittleEndian.Uint32(header[4:]) {
-				return at, nil
-			}
-			if err := fn(end, payload); err != nil {
-				return at, err
-			}
-		}
-		at = end
-	}
-	return at, nil
+// segmentBase is the LSN in a segment's name.
+func segmentBase(name string) (model.LSN, error) {
+	n, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(name), suffix), 16, 64)
+	return model.LSN(n), err
 }
 
 func isSegment(name string) bool { return strings.HasSuffix(name, suffix) }

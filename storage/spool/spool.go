@@ -1,8 +1,8 @@
 // Package spool is a short log in a folder: what was accepted and may not be in the database yet.
 //
 // Records are appended to segments and synced for all who wait at once. Their position, the LSN, only grows. Segments are removed
-// as a whole when nobody needs them any more. Reading stops at the first record of a segment whose checksum is wrong and goes on
-// with the next segment: a torn tail was never acknowledged.
+// as a whole when nobody needs them any more. A record whose checksum is wrong is skipped: reading goes on
+// with the next valid one, and what was lost is counted. A torn tail was never acknowledged.
 package spool
 
 import (
@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"tidemark/internal/vfs"
@@ -45,6 +46,7 @@ type Log struct {
 	closed   bool
 	buffer   []byte
 	lost     []lostRange
+	damage   Damage
 
 	// syncing serialises Sync, reading keeps Trim from removing what is read.
 	syncing sync.Mutex
@@ -80,62 +82,130 @@ func Open(fs vfs.FS, dir string, o Options) (*Log, error) {
 }
 
 func (l *Log) recover() error {
+	if err := l.openSegments(); err != nil {
+		return err
+	}
+	for i, s := range l.segments {
+		limit, newest := ^model.LSN(0), i+1 == len(l.segments)
+		if !newest {
+			limit = l.segments[i+1].base
+		}
+		end, gaps, err := s.read(0, limit, func(model.LSN, []byte) error { return nil })
+		if err != nil {
+			return err
+		}
+		s.end = end
+		l.note(s, gaps)
+		size, err := s.file.Size()
+		if err != nil {
+			return err
+		}
+		behind := size - segmentHeaderBytes - int64(end-s.base)
+		switch {
+		case !newest && end < limit:
+			// A segment is whole before the next is begun, but for what a failed sync left undecided.
+			l.note(s, []gap{{end, limit}})
+		case newest && behind > 0:
+			l.damage.TailBytes += behind
+			l.o.Logger.Warn("a spool segment has bytes behind its last valid record: a torn tail, which nobody was told of, or damage", "segment", s.name, "bytes", behind)
+		}
+		if !s.salvaged {
+			l.id = s.id
+		}
+		l.end = end
+	}
+	l.synced = l.end
+	return errors.Join(l.writeHeaders(), l.dropEmpty())
+}
+
+// openSegments opens the files. One whose header is damaged is read by its name, and is set aside if it has no valid record: a segment is acknowledged
+// only after its header was synced, so this is a torn creation or lost altogether.
+func (l *Log) openSegments() error {
 	names, err := l.fs.List(l.dir)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if !isSegment(name) {
-			continue
-		}
-		s, err := openSegment(l.fs, filepath.Join(l.dir, name))
-		var damage *storage.CorruptionError
-		if errors.As(err, &damage) {
-			// A segment is acknowledged only after its header was synced: this one may be a torn creation. It is kept aside.
-			l.o.Logger.Error("set aside a damaged spool segment", "error", err)
-			if err := l.fs.Rename(filepath.Join(l.dir, name), filepath.Join(l.dir, name+".damaged")); err != nil {
-				return err
+	names = slices.DeleteFunc(names, func(name string) bool { return !isSegment(name) })
+	slices.Sort(names)
+	for i, name := range names {
+		path := filepath.Join(l.dir, name)
+		s, err := openSegment(l.fs, path)
+		if damage, ok := errors.AsType[*storage.CorruptionError](err); ok {
+			limit := ^model.LSN(0)
+			if i+1 < len(names) {
+				if next, err := segmentBase(names[i+1]); err == nil {
+					limit = next
+				}
 			}
-			continue
+			if s, err = salvageSegment(l.fs, path, limit); err == nil && s == nil {
+				if err := l.setAside(path, damage); err != nil {
+					return err
+				}
+				continue
+			}
 		}
 		if err != nil {
 			return err
 		}
 		l.segments = append(l.segments, s)
 	}
-	for i, s := range l.segments {
-		limit := ^model.LSN(0)
-		if i+1 < len(l.segments) {
-			limit = l.segments[i+1].base
-		}
-		if s.end, err = s.read(0, limit, func(model.LSN, []byte) error { return nil }); err != nil {
-			return err
-		}
-		if i+1 < len(l.segments) && s.end != limit {
-			l.o.Logger.Warn("a spool segment ends before the next begins", "segment", s.name, "end", uint64(s.end), "next", uint64(limit))
-		}
-		if size, err := s.file.Size(); err == nil && size > segmentHeaderBytes+int64(s.end-s.base) {
-			l.o.Logger.Warn("a spool segment has bytes behind its last valid record: a torn tail, or damage", "segment", s.name,
-				"bytes", size-segmentHeaderBytes-int64(s.end-s.base))
-		}
-		l.id = s.id
-		l.end = s.end
-	}
-	l.synced = l.end
-	return l.dropEmpty()
+	return nil
 }
 
-// dropEmpty removes segments without records, which a restart leaves behind.
+// setAside keeps a damaged segment out of the log.
+func (l *Log) setAside(path string, damage error) error {
+	file, err := l.fs.Open(path)
+	if err != nil {
+		return err
+	}
+	size, err := file.Size()
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	l.o.Logger.Error("set aside a damaged spool segment", "error", damage, "bytes", size)
+	if size > segmentHeaderBytes {
+		l.damage.Places++
+		l.damage.Bytes += size - segmentHeaderBytes
+	}
+	return l.fs.Rename(path, path+".damaged")
+}
+
+// writeHeaders makes the headers of salvaged segments right again.
+func (l *Log) writeHeaders() error {
+	for _, s := range l.segments {
+		if !s.salvaged {
+			continue
+		}
+		if s.id != l.id && len(l.segments) == 1 {
+			l.id = s.id
+		}
+		s.id, s.salvaged = l.id, false
+		l.o.Logger.Error("the header of a spool segment was damaged and is written again; check the disk", "segment", s.name)
+		if _, err := s.file.WriteAt(appendSegmentHeader(nil, s.id, s.base), 0); err != nil {
+			return err
+		}
+		if err := s.file.SyncData(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropEmpty removes segments without records, which a restart leaves behind. One that lost them all is set aside.
 func (l *Log) dropEmpty() error {
 	kept := l.segments[:0]
 	for i, s := range l.segments {
-		if s.end == s.base && i > 0 {
-			if err := errors.Join(s.file.Close(), l.fs.Remove(s.name)); err != nil {
-				return err
-			}
+		if s.end > s.base || i == 0 {
+			kept = append(kept, s)
 			continue
 		}
-		kept = append(kept, s)
+		remove := func() error { return l.fs.Remove(s.name) }
+		if len(s.gaps) > 0 {
+			remove = func() error { return l.fs.Rename(s.name, s.name+".damaged") }
+		}
+		if err := errors.Join(s.file.Close(), remove()); err != nil {
+			return err
+		}
 	}
 	l.segments = kept
 	return nil
@@ -350,7 +420,7 @@ func (l *Log) Read(ctx context.Context, from model.LSN, fn func(model.LSN, Recor
 	l.reading.RLock()
 	defer l.reading.RUnlock()
 	l.mu.Lock()
-	segments := make([]segment, 0, len(l.segments))
+	segments, originals := make([]segment, 0, len(l.segments)), slices.Clone(l.segments)
 	for _, s := range l.segments {
 		segments = append(segments, *s)
 	}
@@ -360,7 +430,7 @@ func (l *Log) Read(ctx context.Context, from model.LSN, fn func(model.LSN, Recor
 		if s.end <= from {
 			continue
 		}
-		end, err := s.read(from, s.end, func(lsn model.LSN, payload []byte) error {
+		end, gaps, err := s.read(from, s.end, func(lsn model.LSN, payload []byte) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -371,6 +441,11 @@ func (l *Log) Read(ctx context.Context, from model.LSN, fn func(model.LSN, Recor
 			}
 			return fn(lsn, r)
 		})
+		if len(gaps) > 0 {
+			l.mu.Lock()
+			l.note(originals[i], gaps)
+			l.mu.Unlock()
+		}
 		if err != nil {
 			return err
 		}

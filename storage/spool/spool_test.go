@@ -262,3 +262,105 @@ func TestRecord_longMarks(t *testing.T) {
 		t.Errorf("marks %+v, %v", got.Batch, err)
 	}
 }
+
+// flipped is the content of a file with one bit set wrong.
+func flipped(t *testing.T, fs vfs.FS, name string, at int64, mask byte) {
+	t.Helper()
+	file, err := fs.OpenReadWrite(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b [1]byte
+	_, err = file.ReadAt(b[:], at)
+	b[0] ^= mask
+	if err == nil {
+		_, err = file.WriteAt(b[:], at)
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLog_everyByte spoils each byte of a segment that others follow: of its records only the one with the byte is missing, it is counted, and all
+// others are read, before and after a restart. A damaged header costs nothing.
+func TestLog_everyByte(t *testing.T) {
+	const records = 30
+	fs := vfs.NewMem()
+	l := openAt(t, fs)
+	id := l.ID()
+	var ends []model.LSN
+	for n := range records {
+		ends = append(ends, appendTo(t, l, n))
+	}
+	name, size := l.segments[0].name, segmentHeaderBytes+int64(l.segments[0].end)
+	if len(l.segments) < 2 || l.Close() != nil {
+		t.Fatal("expected several segments")
+	}
+	for at := range size {
+		mask := byte(1 << (at % 8))
+		flipped(t, fs, name, at, mask)
+		l, err := Open(fs, "/spool", Options{SegmentBytes: 2000})
+		if err != nil {
+			if at < 8 || at >= 12 || !strings.Contains(err.Error(), "use a newer program") {
+				t.Fatalf("byte %d: %v", at, err)
+			}
+			flipped(t, fs, name, at, mask)
+			continue
+		}
+		want, hit := []int{}, -1
+		for n := range records {
+			from := int64(0)
+			if n > 0 {
+				from = int64(ends[n-1])
+			}
+			if in := at - segmentHeaderBytes; in >= from && in < int64(ends[n]) {
+				hit = n
+				continue
+			}
+			want = append(want, n)
+		}
+		if got := numbers(t, l, 0); !reflect.DeepEqual(got, want) {
+			t.Fatalf("byte %d: %v, expected all but %d", at, got, hit)
+		}
+		damage, places := l.Damage(), int64(0)
+		if hit >= 0 {
+			places = 1
+		}
+		if damage.Places != places || (damage.Bytes > 0) != (hit >= 0) || damage.TailBytes != 0 || l.ID() != id || l.End() != ends[records-1] {
+			t.Fatalf("byte %d: damage %+v, id %x, end %d", at, damage, l.ID(), l.End())
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if hit >= 0 {
+			flipped(t, fs, name, at, mask)
+		}
+	}
+}
+
+// TestLog_rots: damage that comes while the log is open is skipped and counted once, wherever reading begins.
+func TestLog_rots(t *testing.T) {
+	fs := vfs.NewMem()
+	l := openAt(t, fs)
+	var ends []model.LSN
+	for n := range 10 {
+		ends = append(ends, appendTo(t, l, n))
+	}
+	// The length of record 2, now beyond the segment; and a value of record 5.
+	flipped(t, fs, l.last().name, segmentHeaderBytes+int64(ends[1])+1, 0x40)
+	flipped(t, fs, l.last().name, segmentHeaderBytes+int64(ends[5])-20, 1)
+	for range 2 {
+		if got := numbers(t, l, 0); !reflect.DeepEqual(got, []int{0, 1, 3, 4, 6, 7, 8, 9}) {
+			t.Errorf("read %v", got)
+		}
+		if got := numbers(t, l, ends[2]); !reflect.DeepEqual(got, []int{3, 4, 6, 7, 8, 9}) {
+			t.Errorf("behind the damaged length %v", got)
+		}
+	}
+	if damage := l.Damage(); damage.Places != 2 || damage.Bytes != int64(ends[2]-ends[1]+ends[5]-ends[4]) {
+		t.Errorf("damage %+v", damage)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
