@@ -65,7 +65,7 @@ system: build
 # The counted proofs at full size; hours. Write the results with date and commit into docs/reliability.md.
 soak: build
 	TIDEMARK_CRASH_CLONES=1000000 TIDEMARK_KILLS=10000 TIDEMARK_FAULT_RUNS=100000 TIDEMARK_FULL_DISKS=1000 TIDEMARK_BIT_FLIPS=100000 TIDEMARK_MODEL_ROUNDS=100000 \
-	TIDEMARK_RECOMPRESS_CLONES=100000 TIDEMARK_RECOMPRESS_KILLS=200 TIDEMARK_SNAPSHOT_ROUNDS=1000 \
+	TIDEMARK_RECOMPRESS_CLONES=100000 TIDEMARK_THIN_CLONES=20000 TIDEMARK_RECOMPRESS_KILLS=200 TIDEMARK_SNAPSHOT_ROUNDS=1000 \
 		go test -count=1 -timeout 0 -run 'TestDB_' -v ./storage/dbengine
 	TIDEMARK_TRIAL_REPEATS=17 go test -count=1 -timeout 0 -run 'TestRun$$' -v ./storage/dbengine/trial
 	TIDEMARK_MIGRATE_ROWS=20000000 go test -count=1 -timeout 0 -run 'TestMigrate_killed' -v ./storage/postgres

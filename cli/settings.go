@@ -219,7 +219,7 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 		Data: c.Data, HTTP: web, Token: token, Trapper: trapper, Autoregistration: c.Autoregistration, Relaxed: c.Storage.Durability == config.DurabilityRelaxed,
 		DiskSpaceBytes: c.Storage.DiskSpaceBytes, PageCacheBytes: c.Storage.PageCacheBytes,
 		DatabaseSpaceBytes: c.Storage.DatabaseSpaceBytes, EarlyDrop: c.Storage.EarlyDrop,
-		MinimumAge: c.Storage.MinimumAge, MinimumAges: ages, MinuteShare: tierShare(c.Storage.MinuteShare), HourShare: tierShare(c.Storage.HourShare), Version: Version, Logger: logger,
+		MinimumAge: c.Storage.MinimumAge, MinimumAges: ages, MinuteShare: tierShare(c.Storage.MinuteShare), HourShare: tierShare(c.Storage.HourShare), HostFactor: tierShare(c.Storage.HostFactor), Version: Version, Logger: logger,
 		Snapshots: server.SnapshotOptions{
 			Every: c.Storage.Snapshots.Every, Keep: c.Storage.Snapshots.Keep, Refuse: c.Storage.Snapshots.AtQuota == config.AtQuotaRefuse,
 		},

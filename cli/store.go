@@ -54,7 +54,11 @@ func storeInfoCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			info, err := dbengine.Info(vfs.OS{}, dir)
+			hosts, err := hostsOf(c.Context(), filepath.Join(args[0], "catalog"))
+			if err != nil {
+				return err
+			}
+			info, err := dbengine.Info(vfs.OS{}, dir, hosts)
 			if err != nil {
 				return err
 			}

@@ -130,6 +130,8 @@ type Storage struct {
 	MinimumAges string
 	// MinuteShare and HourShare are the parts of the disk space that summaries of minutes and hours may take, in percent; 0 for none of them.
 	MinuteShare, HourShare int
+	// HostFactor is how many times what other hosts have on average a host may have of the disk before its oldest values go first; 0 for no such bound.
+	HostFactor int
 }
 
 // AtQuota says what gives way at the quota while snapshots hold files.
@@ -244,7 +246,7 @@ func Default() *Config {
 		Data:    "./data",
 		HTTP:    HTTP{Listen: "127.0.0.1:8420"},
 		Trapper: Trapper{Listen: "127.0.0.1:10051"},
-		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}, Headroom: Headroom{HoldAt: 80}, HotCodec: "none", Recompress: Recompress{Codec: RecompressOff, OlderThan: 24 * time.Hour, RateBytes: 20 << 20}, QueryLogBytes: 1 << 20},
+		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, HostFactor: 2, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}, Headroom: Headroom{HoldAt: 80}, HotCodec: "none", Recompress: Recompress{Codec: RecompressOff, OlderThan: 24 * time.Hour, RateBytes: 20 << 20}, QueryLogBytes: 1 << 20},
 		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, MongoPlans: 10 * time.Minute, TLS: AgentTLS{Connect: "unencrypted"}},
 		Proxy:   defaultProxy(),
 		Standby: Standby{Wait: 10 * time.Second},

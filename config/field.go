@@ -74,6 +74,7 @@ var fields = slices.Concat([]field{
 	setting("storage.minimum_ages", parseText, func(c *Config) *string { return &c.Storage.MinimumAges }, checkAges),
 	setting("storage.tiers.minute_share", parsePercent, func(c *Config) *int { return &c.Storage.MinuteShare }, checkShare),
 	setting("storage.tiers.hour_share", parsePercent, func(c *Config) *int { return &c.Storage.HourShare }, checkShare),
+	setting("storage.host_factor", parseCount, func(c *Config) *int { return &c.Storage.HostFactor }, checkHostFactor),
 	setting("storage.headroom.hold_at", parsePercent, func(c *Config) *int { return &c.Storage.Headroom.HoldAt }, checkHoldAt),
 	setting("storage.headroom.shrink", parseBool, func(c *Config) *bool { return &c.Storage.Headroom.Shrink }, anything),
 	setting("storage.hot_codec", parseText, func(c *Config) *string { return &c.Storage.HotCodec }, checkHotCodec),
@@ -142,6 +143,13 @@ func parsePercent(text string) (int, error) {
 		return 0, fmt.Errorf("found %.60q; expected a whole number of percent, such as 15%%", text)
 	}
 	return n, nil
+}
+
+func checkHostFactor(n int) error {
+	if n < 0 || n > 1000 {
+		return fmt.Errorf("found %d; expected 1 to 1000, or 0 for no bound", n)
+	}
+	return nil
 }
 
 // checkHoldAt keeps away from marks that nearly every disk is past.

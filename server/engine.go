@@ -70,7 +70,7 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 	db, err := dbengine.Open(ctx, fsys, filepath.Join(s.o.Data, "engine"), dbengine.Options{
 		DiskSpaceBytes: space, PageCacheBytes: cacheBytes, Durability: durability, Classes: classes, Metrics: set, Logger: s.logger,
 		Snapshots: shelf, HotCodec: hot, Merge: sketch.AppendMerged,
-		MinimumAge: s.o.MinimumAge, MinuteShare: s.o.MinuteShare, HourShare: s.o.HourShare,
+		MinimumAge: s.o.MinimumAge, MinuteShare: s.o.MinuteShare, HourShare: s.o.HourShare, ShareFactor: s.o.HostFactor,
 	})
 	if err != nil {
 		return fmt.Errorf("open the engine: %w", err)

@@ -82,6 +82,9 @@ type Options struct {
 	MinimumAges []config.MinimumAge
 	// MinuteShare and HourShare are the parts of the disk space for summaries, in percent: 0 means 15 and 5, a negative number none.
 	MinuteShare, HourShare int
+	// HostFactor is how many times what other hosts have on average a host may have of the disk before its oldest values go first: 0 means 2, a negative
+	// number that there is no such bound.
+	HostFactor int
 	// HistoryCacheBytes bounds the values that wait to be stored; 0 means 64 MiB.
 	HistoryCacheBytes int
 	// Collect are the settings of checks.

@@ -90,6 +90,10 @@ type Options struct {
 	// 15 and 5, a negative number that there is no such tier. What a tier does not take is there for the values.
 	MinuteShare, HourShare int
 
+	// ShareFactor is how many times what the others have on average a share (a host) may have of the disk: where there is no room left, values of shares that
+	// have more are deleted first, oldest first. Zero means 2, a negative number that the oldest values go, whose ever they are.
+	ShareFactor int
+
 	// HotCodec compresses extents of numbers as they are first written; the zero value leaves them as their columns are, so that one page can be
 	// read without its neighbours.
 	HotCodec Codec
@@ -152,6 +156,9 @@ func (o *Options) setDefaults() error {
 	}
 	if len(o.Classes) == 0 {
 		o.Classes = []Class{{}}
+	}
+	if o.ShareFactor == 0 {
+		o.ShareFactor = 2
 	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixNano() }
@@ -246,6 +253,17 @@ type DB struct {
 	// ages is what was read of the pair that goes next, definitions how often Define was called.
 	ages        atomic.Pointer[classAges]
 	definitions atomic.Int64
+	// shareChanges counts changes of the share of items that closed pairs may hold; zero while there are no shares. recovered is the largest id
+	// of an item when the engine was opened: values of larger ones come after their definition.
+	shareChanges atomic.Int64
+	recovered    model.ItemID
+	// sharesSeen and sharesOver are how many shares there were when room was made last, and how many of them had too much.
+	sharesSeen, sharesOver atomic.Int64
+	// balanced is how many pairs and indexes there had been when no pair was found whose oldest values could make room; db.flushing guards it.
+	balanced uint64
+	// retiring is the room of pairs that were replaced and are still read; retires are who waits for their readers.
+	retiring atomic.Int64
+	retires  sync.WaitGroup
 	// ceiling is what SetCeiling was told.
 	ceiling atomic.Int64
 	// flushError is why pages cannot be written now.
@@ -299,6 +317,7 @@ func Open(ctx context.Context, fsys vfs.FS, dir string, o Options) (*DB, error) 
 		return nil, errors.Join(fmt.Errorf("open engine in %s: %w", dir, err), db.pairs.close(), lock.Close())
 	}
 	db.newest.Store(db.Stats().To)
+	db.recovered = db.MaxItemID()
 	db.loops.Go(db.runFlusher)
 	if o.limits.tierTick > 0 {
 		db.loops.Go(db.runTiers)
@@ -317,6 +336,9 @@ func (db *DB) Define(_ context.Context, defs []storage.ItemDefinition) error {
 		sh := db.shardOf(defs[i].ID)
 		sh.mu.Lock()
 		sh.define(defs[i].ID, defs[i].Class)
+		if sh.setShare(defs[i].ID, defs[i].Share) && (defs[i].ID <= db.recovered || db.shareChanges.Load() == 0) {
+			db.shareChanges.Add(1)
+		}
 		sh.mu.Unlock()
 	}
 	db.definitions.Add(1)
@@ -366,6 +388,7 @@ func (db *DB) Close() error {
 		defer db.recompression.running.Unlock()
 		db.flushing.Lock()
 		defer db.flushing.Unlock()
+		db.retires.Wait()
 		db.closed = errors.Join(db.log.Close(), db.pairs.close(), db.lock.Close())
 	})
 	return db.closed

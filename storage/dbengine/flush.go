@@ -54,6 +54,7 @@ func (db *DB) work(ctx context.Context) {
 	if pressed || db.dirtyBytes.Load() >= db.o.limits.dirtyBytes || db.dirtyIsOld() {
 		db.noteFlush(db.flush(ctx))
 	}
+	db.balance(ctx, 1)
 	db.writeMended()
 	db.watchAge()
 	db.recycle(ctx)

@@ -128,10 +128,17 @@ type Information struct {
 	Extents    int    `json:"extents"`
 	Pages      int    `json:"pages"`
 	Quarantine int    `json:"quarantined_files"`
+	// Shares are those that have most of the disk, where it is known which item belongs to which; ShareCount is how many there are.
+	Shares     []ShareInfo `json:"shares,omitempty"`
+	ShareCount int         `json:"share_count,omitempty"`
 }
 
-// Info says what is in an engine's folder, from its journalfiles and log. It changes nothing.
-func Info(fsys vfs.FS, dir string) (*Information, error) {
+// topShares is how many shares Info names.
+const topShares = 10
+
+// Info says what is in an engine's folder, from its journalfiles and log. It changes nothing. share, if not nil, says to which share of the
+// disk an item belongs.
+func Info(fsys vfs.FS, dir string, share func(model.ItemID) uint64) (*Information, error) {
 	f, err := openFolder(fsys, dir)
 	if err != nil {
 		return nil, err
@@ -139,6 +146,9 @@ func Info(fsys vfs.FS, dir string) (*Information, error) {
 	c := counting{
 		sealed: map[model.ItemID]model.LSN{},
 		tiers:  map[string]*tally{"history": newTally(), "minute": newTally(), "hourly": newTally(), "merged": newTally()}, all: newTally(),
+	}
+	if share != nil {
+		c.share, c.shares = share, map[uint64]*ShareInfo{}
 	}
 	info := &Information{}
 	for _, id := range f.ids {
@@ -176,6 +186,8 @@ func Info(fsys vfs.FS, dir string) (*Information, error) {
 	for name, t := range c.tiers {
 		info.Instances[name] = t.summary()
 	}
+	info.ShareCount = len(c.shares)
+	info.Shares = largestShares(c.shares, topShares)
 	return info, nil
 }
 
@@ -211,6 +223,8 @@ type counting struct {
 	sealed map[model.ItemID]model.LSN
 	tiers  map[string]*tally
 	all    *tally
+	share  func(model.ItemID) uint64
+	shares map[uint64]*ShareInfo
 }
 
 // extent counts an extent. Again means that its hours stand beside the values that they were made of, and count there.
@@ -218,6 +232,8 @@ func (c *counting) extent(e *journal.Extent, again bool) {
 	pages := 0
 	for i := range e.Pages {
 		p := &e.Pages[i]
+		size := int64(e.Length) / int64(len(e.Pages))
+		c.addShare(p.Item, size, p.Kind <= extent.Late)
 		if again && p.Kind == extent.Hourly {
 			continue
 		}
@@ -234,8 +250,26 @@ func (c *counting) extent(e *journal.Extent, again bool) {
 			c.all.add(p.Item, p.From, p.To, uint64(p.Count))
 		}
 		tier.add(p.Item, p.From, p.To, uint64(p.Count))
-		tier.Bytes += int64(e.Length) / int64(len(e.Pages))
+		tier.Bytes += size
 		pages++
+	}
+}
+
+// addShare counts the bytes of a page for the share of its item.
+func (c *counting) addShare(item model.ItemID, size int64, value bool) {
+	if c.share == nil {
+		return
+	}
+	number := c.share(item)
+	s := c.shares[number]
+	if s == nil {
+		s = &ShareInfo{Share: number}
+		c.shares[number] = s
+	}
+	if value {
+		s.Bytes += size
+	} else {
+		s.TierBytes += size
 	}
 }
 

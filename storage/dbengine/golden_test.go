@@ -102,7 +102,7 @@ func testGolden(t *testing.T, goldenDir string) {
 	if findings, err := Check(vfs.OS{}, dir, nil); err != nil || len(findings) != 0 {
 		t.Errorf("check: %v %v", findings, err)
 	}
-	info, err := Info(vfs.OS{}, dir)
+	info, err := Info(vfs.OS{}, dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

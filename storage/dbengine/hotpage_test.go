@@ -173,7 +173,7 @@ func traceHeap(t testing.TB) uint64 {
 		}
 	}
 	total := uint64(math.MaxUint64)
-	for range 5 { // after some small batches the log has let go of the buffers that the rush of large ones needed
+	for range 20 { // after some small batches the log has let go of the buffers that the rush of large ones needed
 		batch.Reset()
 		batch.Append(1, testBase+2000*1_000_000_000, model.Text, 0)
 		if _, err := db.Append(context.Background(), batch); err != nil {

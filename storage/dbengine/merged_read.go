@@ -160,6 +160,15 @@ func (m *merging) source(r *reading, id model.ItemID, s *mergeSource) error {
 	if s.raw != nil && (!s.raw.mayHold(id) || !s.raw.values.Reaches(m.q.Range.From, m.q.Range.To)) {
 		return nil
 	}
+	// Without its pages a tier says nothing, and without its values a pair does not: it is as if they were gone.
+	for _, e := range []**indexedPair{&s.raw, &s.minute, &s.hour} {
+		if *e != nil && m.db.thinnedAway(*e, id) {
+			*e = nil
+		}
+	}
+	if s.raw == nil && s.minute == nil && s.hour == nil {
+		return nil
+	}
 	c := coverage{
 		r: m.q.Range, cell: m.cell,
 		hour:   s.hour != nil && (s.raw == nil || s.hour.pair.merged),

@@ -177,7 +177,7 @@ func TestDB_merged(t *testing.T) {
 	if findings, err := Check(fsys, "/engine", nil); err != nil || len(findings) != 0 {
 		t.Fatalf("check: %v %v", findings, err)
 	}
-	if info, err := Info(fsys, "/engine"); err != nil || info.Instances["merged"].Series != 5 || info.Instances["merged"].Samples == 0 {
+	if info, err := Info(fsys, "/engine", nil); err != nil || info.Instances["merged"].Series != 5 || info.Instances["merged"].Samples == 0 {
 		t.Errorf("info %+v %v", info, err)
 	}
 	db = openTest(t, fsys, mergeOptions())

@@ -18,6 +18,7 @@ type meters struct {
 	writeErrors, pairsDeleted                 *metrics.Counter
 	tierPairs, tierBytes, mergeRefused        *metrics.Counter
 	recompressed, ceilingPairs                *metrics.Counter
+	thinnedPairs, thinnedValues, thinWritten  *metrics.Counter
 	logSync                                   *metrics.Histogram
 }
 
@@ -54,6 +55,8 @@ func newMeters(db *DB) *meters {
 		}
 		return 0
 	})
+	gauge("shares", func() float64 { return float64(db.sharesSeen.Load()) })
+	gauge("shares_over", func() float64 { return float64(db.sharesOver.Load()) })
 	gauge("log_limit_bytes", func() float64 { return float64(db.o.limits.logBytes) })
 	return &meters{
 		stored: counter(`values_total{outcome="stored"}`), duplicate: counter(`values_total{outcome="duplicate"}`),
@@ -68,6 +71,7 @@ func newMeters(db *DB) *meters {
 		quarantined: counter("quarantined_files_total"),
 		writeErrors: counter("write_errors_total"), pairsDeleted: counter("deleted_pairs_total"),
 		tierPairs: counter("tier_pairs_written_total"), tierBytes: counter("tier_written_bytes_total"),
+		thinnedPairs: counter("thinned_pairs_total"), thinnedValues: counter("thinned_values_total"), thinWritten: counter("thin_written_bytes_total"),
 		mergeRefused: counter("merge_refused_values_total"),
 		recompressed: counter("recompressed_pairs_total"), ceilingPairs: counter("ceiling_deleted_pairs_total"),
 		logSync: set.GetOrCreateHistogram("tidemark_dbengine_log_sync_duration_seconds"),

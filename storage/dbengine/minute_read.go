@@ -119,7 +119,7 @@ func (db *DB) partialMinutes(ctx context.Context, id model.ItemID, r model.TimeR
 	}
 	sh.mu.Unlock()
 	values = slices.DeleteFunc(slices.Clone(values), func(e indexedPair) bool {
-		return slices.ContainsFunc(minutes, func(m indexedPair) bool { return m.pair.source == e.pair.id.Number })
+		return slices.ContainsFunc(minutes, func(m indexedPair) bool { return m.pair.source == e.pair.id.Number && !db.thinnedAway(&m, id) })
 	})
 	if err := db.viewIndexed(v, values, id, r, 0); err != nil {
 		return nil, err

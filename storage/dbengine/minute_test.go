@@ -204,7 +204,7 @@ func TestDB_tiersOutliveValues(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	info, err := Info(fsys, "/engine")
+	info, err := Info(fsys, "/engine", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

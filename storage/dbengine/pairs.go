@@ -18,6 +18,12 @@ import (
 // generation is that of pairs as they are first written.
 const generation = 1
 
+// isCold tells pairs that were re-compressed by their generation: theirs is even, any other odd. Leaving values out adds two.
+func isCold(generation uint32) bool { return generation%2 == 0 }
+
+// coldGeneration is that of a pair that is re-compressed.
+func coldGeneration(before uint32) uint32 { return (before | 1) + 1 }
+
 // pair is a datafile with its journalfile.
 type pair struct {
 	id datafile.ID
@@ -43,6 +49,9 @@ type pair struct {
 	// index is set when the pair is closed; without it the references to its pages stay in memory. mending guards making it again.
 	index   atomic.Pointer[pairIndex]
 	mending sync.Mutex
+	// claimed means that it is being written anew; shares is what the shares have of it, once that was asked for.
+	claimed atomic.Bool
+	shares  atomic.Pointer[shareAccount]
 
 	mu sync.Mutex
 	// oldest and newestValue bound the times of the pair's values, newestHour those of its rows; minTime if there are none.
@@ -132,6 +141,7 @@ func (db *DB) openPair() (*pair, error) {
 	if p := db.pairs.open; p != nil {
 		return p, nil
 	}
+	db.balance(db.ctx, maxThinned)
 	db.pairs.mu.Lock()
 	db.pairs.next++
 	id := datafile.ID{Generation: generation, Number: db.pairs.next}

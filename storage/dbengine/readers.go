@@ -2,6 +2,7 @@ package dbengine
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -9,6 +10,8 @@ import (
 type readers struct {
 	mu  sync.Mutex
 	now *readersEpoch
+	// waited are epochs that ended with a wait and still have reads.
+	waited []*readersEpoch
 }
 
 // readersEpoch is the reads that began between two waits.
@@ -32,25 +35,27 @@ func (r *readers) leave(e *readersEpoch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e.count--; e.count == 0 && e.closed {
+		r.waited = slices.DeleteFunc(r.waited, func(o *readersEpoch) bool { return o == e })
 		close(e.done)
 	}
 }
 
-// wait waits for the reads that have begun. Only one may wait at a time: reads of the epochs before are over then.
+// wait waits for the reads that have begun, whoever else waits or gave up waiting.
 func (r *readers) wait(ctx context.Context) error {
 	r.mu.Lock()
-	e := r.now
+	if e := r.now; e != nil && e.count > 0 {
+		e.closed = true
+		r.waited = append(r.waited, e)
+	}
 	r.now = nil
-	if e == nil || e.count == 0 {
-		r.mu.Unlock()
-		return nil
-	}
-	e.closed = true
+	begun := slices.Clone(r.waited)
 	r.mu.Unlock()
-	select {
-	case <-e.done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	for _, e := range begun {
+		select {
+		case <-e.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+	return nil
 }

@@ -159,7 +159,7 @@ func (db *DB) coldPairs(o *Recompress) []*pair {
 	var list []*pair
 	for _, p := range db.pairs.all() {
 		x := p.index.Load()
-		if p.tier != header.Raw || x == nil || x.image != nil || !db.summedUp(p) || p.newestValue == minTime || p.newestValue > old || p.id.Generation > generation && !o.Again {
+		if p.tier != header.Raw || x == nil || x.image != nil || !db.summedUp(p) || p.newestValue == minTime || p.newestValue > old || isCold(p.id.Generation) && !o.Again {
 			continue
 		}
 		if codec, kept := db.recompression.kept[p.id.Name()]; kept && codec == o.Codec {

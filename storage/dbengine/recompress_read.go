@@ -30,6 +30,9 @@ type pairReader struct {
 	wholeBytes int
 	// read is told of bytes that were read.
 	read func(int) error
+	// skip, if not nil, says which pages are passed over, of which skipped is told.
+	skip    func(id model.ItemID, kind uint8) bool
+	skipped func(count uint32, kind uint8)
 }
 
 // coldPage is a page with what the journal knows of it.
@@ -57,6 +60,10 @@ func (r *pairReader) items(fn func(pages []coldPage) error) error {
 			}
 			for k := range b.Pages {
 				if b.Pages[k].Kind == kindSeals {
+					continue
+				}
+				if r.skip != nil && r.skip(b.Pages[k].Item, b.Pages[k].Kind) {
+					r.skipped(b.Pages[k].Count, b.Pages[k].Kind)
 					continue
 				}
 				if len(pages) > 0 && pages[0].Item != b.Pages[k].Item {

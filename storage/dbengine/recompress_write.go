@@ -60,7 +60,7 @@ func (w *coldWriter) add(pages []coldPage) error {
 	for i := range pages {
 		p := &pages[i]
 		kind := 0
-		if p.Kind <= extent.Late && p.Type.InArena() {
+		if p.Type.InArena() {
 			kind = 1
 		}
 		x := &w.open[kind]
@@ -173,6 +173,10 @@ func (w *coldWriter) abort() error {
 // pair writes one pair anew and puts it in the place of the old one.
 func (r *recompressing) pair(old *pair) error {
 	db := r.db
+	if !old.claim() {
+		return errBusy
+	}
+	defer old.unclaim()
 	if !old.acquire() {
 		return errGone
 	}
@@ -187,7 +191,7 @@ func (r *recompressing) pair(old *pair) error {
 		return err
 	}
 	w := &coldWriter{
-		db: db, id: datafile.ID{Generation: old.id.Generation + 1, Number: old.id.Number}, o: &r.o, move: r.move, limit: room,
+		db: db, id: datafile.ID{Generation: coldGeneration(old.id.Generation), Number: old.id.Number}, o: &r.o, move: r.move, limit: room,
 	}
 	p, folded, err := r.rewrite(w, old)
 	if err != nil {

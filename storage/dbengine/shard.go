@@ -26,6 +26,8 @@ type shard struct {
 	indexed []indexedPair
 	// minutes are the pairs of that tier, hours those whose pair with the values is still there, in the same way.
 	minutes, hours []indexedPair
+	// shares say to which shares of the disk the items belong, by run.
+	shares map[uint64]shareRun
 	// dirty are the detached pages of its series, oldest first.
 	dirty  []*sealed
 	probe  probe

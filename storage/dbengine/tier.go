@@ -405,14 +405,37 @@ func (w *tierWriter) abort() error {
 
 // keepShare deletes the oldest pairs of a tier until it takes no more than its share.
 func (db *DB) keepShare(tier header.Tier) {
+	flushing := func(swap func()) {
+		db.flushing.Lock()
+		defer db.flushing.Unlock()
+		swap()
+	}
+	limit := db.space.quota / 100 * int64(db.o.tierShares[tier])
+	for db.o.ShareFactor > 0 && db.pairs.tierBytes(tier) > limit && db.thinOne(db.ctx, tier, flushing) {
+	}
 	for {
-		p := db.pairs.takeOver(tier, db.space.quota/100*int64(db.o.tierShares[tier]))
+		p := db.pairs.takeOver(tier, limit)
 		if p == nil {
 			return
 		}
 		db.o.Logger.Info("delete the oldest pair of a tier that takes more than its share", "tier", tier.String(), "file", p.id.Name())
 		db.deletePair(p)
 	}
+}
+
+// tierBytes is what the pairs of a tier take.
+func (ps *pairs) tierBytes(tier header.Tier) int64 {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	total := int64(0)
+	for _, p := range ps.list {
+		if p.tier == tier {
+			p.mu.Lock()
+			total += p.charged
+			p.mu.Unlock()
+		}
+	}
+	return total
 }
 
 // takeOver takes the oldest pair of a tier out of the list if the tier has more bytes than allowed and more than one pair.

@@ -312,12 +312,13 @@ func (db *DB) lastPages(s *series) (hour, values pageRef) {
 			}
 		}
 	}
-	indexed := db.shardOf(s.id).indexed
+	sh := db.shardOf(s.id)
+	indexed := sh.indexed
 	for i := len(indexed) - 1; i >= 0 && (hour.pair == nil || values.pair == nil); i-- {
-		if !indexed[i].mayHold(s.id) {
+		if !indexed[i].pair.thinned() && !indexed[i].mayHold(s.id) {
 			continue
 		}
-		if _, err := db.indexedPages(indexed[i].pair, s.id, look); err != nil {
+		if err := db.withHours(&indexed[i], sh.hours, s.id, look); err != nil {
 			db.damaged(err)
 		}
 	}

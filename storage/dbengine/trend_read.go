@@ -111,7 +111,7 @@ func (db *DB) hourPages(id model.ItemID, r model.TimeRange) (pages []pageRef, me
 		sh.mu.Unlock()
 		return nil, nil, storage.ErrClosed
 	}
-	indexed := sh.indexed
+	indexed, hours := sh.indexed, sh.hours
 	if s := sh.find(id); s != nil {
 		if s.disk != nil {
 			for i := range s.disk.hours {
@@ -132,10 +132,10 @@ func (db *DB) hourPages(id model.ItemID, r model.TimeRange) (pages []pageRef, me
 	sh.mu.Unlock()
 	for i := range indexed {
 		e := &indexed[i]
-		if !e.mayHold(id) || !e.rows.Reaches(r.From, r.To) {
+		if !e.pair.thinned() && (!e.mayHold(id) || !e.rows.Reaches(r.From, r.To)) {
 			continue
 		}
-		if _, err := db.indexedPages(e.pair, id, add); err != nil && !errors.Is(err, errGone) {
+		if err := db.withHours(e, hours, id, add); err != nil && !errors.Is(err, errGone) {
 			return nil, nil, err
 		}
 	}

@@ -64,7 +64,7 @@ func (e *engine) NewReader() func(context.Context, model.ItemID, model.TimeRange
 }
 
 func (e *engine) AtRest() (uint64, int64, error) {
-	info, err := dbengine.Info(vfs.OS{}, e.o.Dir)
+	info, err := dbengine.Info(vfs.OS{}, e.o.Dir, nil)
 	if err != nil {
 		return 0, 0, err
 	}
