@@ -1,8 +1,6 @@
 package poller
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"tidemark/model"
@@ -29,6 +27,7 @@ func (p *Poller) dispatch(k *kind) {
 		return
 	}
 	now := time.Now().UnixNano()
+	var flights []*flight
 	for len(k.ring) > 0 && k.flying < k.MaxInFlight && !p.out.full() {
 		q := k.ring[0]
 		k.ring[0] = nil
@@ -37,24 +36,25 @@ func (p *Poller) dispatch(k *kind) {
 		if f := p.take(k, q, now); f != nil {
 			k.change(now, 1)
 			q.flying++
-			p.flights.Add(1)
-			go p.fly(p.ctx, f)
+			flights = append(flights, f)
 		}
 		p.ring(k, q)
 	}
 	if len(k.ring) == 0 {
 		k.ring = nil // Its room is at its end.
 	}
+	if len(flights) > 0 {
+		p.call(k, flights)
+	}
 }
 
 // flight is one call of a checker.
 type flight struct {
+	Call
 	kind    *kind
 	queue   *queue
 	at      *iface
 	checks  []*check
-	tasks   []*Task
-	results []Result
 	timeout time.Duration
 }
 
@@ -73,7 +73,7 @@ func (p *Poller) take(k *kind, q *queue, now int64) *flight {
 		}
 		switch {
 		case c.gone:
-		case f != nil && (c.at != f.at || f.timeout != c.timeout() || (c.task.Fault == "") != (f.tasks[0].Fault == "")):
+		case f != nil && (c.at != f.at || f.timeout != c.timeout() || (c.task.Fault == "") != (f.Tasks[0].Fault == "")):
 			rest = append(rest, c)
 		case f == nil && c.at.closed(now):
 			c.due = c.postponed(now)
@@ -87,7 +87,7 @@ func (p *Poller) take(k *kind, q *queue, now int64) *flight {
 			}
 			c.state = flying
 			k.late.Update(float64(now-c.due) / float64(time.Second))
-			f.checks, f.tasks = append(f.checks, c), append(f.tasks, c.task)
+			f.checks, f.Tasks = append(f.checks, c), append(f.Tasks, c.task)
 		}
 	}
 	clear(q.due[len(rest):])
@@ -104,54 +104,35 @@ func (c *check) timeout() time.Duration {
 	return c.kind.Timeout
 }
 
-// fly makes the checks of a flight, hands over what they bring, and sets when they are due again.
-func (p *Poller) fly(ctx context.Context, f *flight) {
-	defer p.flights.Done()
-	f.results = make([]Result, len(f.tasks))
-	checking, cancel := context.WithTimeout(ctx, f.timeout)
-	if f.tasks[0].Fault == "" {
-		f.kind.Checker.Check(checking, f.tasks, f.results)
-	} else {
-		for i, t := range f.tasks {
-			f.results[i] = Result{NotSupported, []byte(t.Fault)}
-		}
-	}
-	cancel()
-	if errors.Is(ctx.Err(), context.Canceled) {
-		// The server stops; that the check was cut off says nothing of the host.
-		for i := range f.results {
-			if f.results[i].Outcome == Unreachable {
-				f.results[i].Outcome = Nothing
-			}
-		}
-	}
-	now := time.Now().UnixNano()
-	f.kind.count(f.results)
-	p.out.put(f, now)
-	p.land(f, now)
-}
-
-// land sets when the checks are due again, and starts what there is room for now.
-func (p *Poller) land(f *flight, now int64) {
+// land sets when the checks of calls are due again, and starts what there is room for now.
+func (p *Poller) land(calls []*Call, now int64) {
+	var changes []InterfaceState
 	p.mu.Lock()
-	state, changed := p.judge(f, now)
-	f.kind.change(now, -1)
-	f.queue.flying--
-	for _, c := range f.checks {
-		if c.gone {
-			continue
+	for _, c := range calls {
+		f := c.flight
+		if state, changed := p.judge(f, now); changed {
+			changes = append(changes, state)
 		}
-		c.due = c.following(now)
-		if c.at != nil && c.at.state.FailingSince != 0 {
-			c.due = c.postponed(now)
+		f.kind.change(now, -1)
+		f.queue.flying--
+		for _, c := range f.checks {
+			if c.gone {
+				continue
+			}
+			c.due = c.following(now)
+			if c.at != nil && c.at.state.FailingSince != 0 {
+				c.due = c.postponed(now)
+			}
+			p.wheel.add(c)
 		}
-		p.wheel.add(c)
+		p.ring(f.kind, f.queue)
 	}
-	p.ring(f.kind, f.queue)
-	p.dispatch(f.kind)
+	p.dispatch(calls[0].flight.kind)
 	p.mu.Unlock()
-	if changed && p.o.Availability != nil {
-		p.o.Availability.Changed(state)
+	if p.o.Availability != nil {
+		for _, state := range changes {
+			p.o.Availability.Changed(state)
+		}
 	}
 }
 
@@ -160,8 +141,8 @@ func (p *Poller) judge(f *flight, now int64) (InterfaceState, bool) {
 	if f.at == nil {
 		return InterfaceState{}, false
 	}
-	for i := range f.results {
-		if r := &f.results[i]; r.Outcome == Unreachable {
+	for i := range f.Results {
+		if r := &f.Results[i]; r.Outcome == Unreachable {
 			changed := p.failed(f.at, clip(r.Text), now)
 			if changed {
 				p.o.Log.Warn("poller: an interface became unavailable", "host", f.at.state.Host, "kind", f.kind.Name, "address", f.at.address, "error", f.at.state.Error)
@@ -169,8 +150,8 @@ func (p *Poller) judge(f *flight, now int64) (InterfaceState, bool) {
 			return f.at.state, changed
 		}
 	}
-	for i := range f.results {
-		if f.results[i].Outcome != Nothing {
+	for i := range f.Results {
+		if f.Results[i].Outcome != Nothing {
 			changed := f.at.answered()
 			return f.at.state, changed
 		}

@@ -13,6 +13,8 @@ const busySamples = 60
 // kind is a Kind at work. All of it is guarded by the poller's lock but the metrics.
 type kind struct {
 	Kind
+	// caller is the Checker, when it makes many calls at once.
+	caller Caller
 	number int
 	flying int
 	// ring are the hosts with due checks, in turn.
@@ -56,6 +58,7 @@ func (p *Poller) newKind(number int) *kind {
 		unreachable: set.GetOrCreateCounter(name("unreachable_checks_total")),
 		late:        set.GetOrCreateHistogram(name("late_seconds")),
 	}
+	k.caller, _ = o.Checker.(Caller)
 	locked := func(f func() float64) func() float64 {
 		return func() float64 {
 			p.mu.Lock()

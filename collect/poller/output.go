@@ -48,24 +48,30 @@ func (o *output) full() bool {
 	return o.batch.Len() >= maxRows || len(o.batch.Arena) >= maxArenaBytes
 }
 
-// put adds what a flight brought.
-func (o *output) put(f *flight, now int64) {
+// put adds what calls brought.
+func (o *output) put(calls []*Call, now int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for i := range f.results {
-		r := &f.results[i]
-		switch r.Outcome {
-		case Value:
-			o.batch.AppendBytes(f.tasks[i].Item.ID, now, model.Raw, r.Text)
-		case NotSupported:
-			o.batch.AppendString(f.tasks[i].Item.ID, now, model.Unsupported, clip(r.Text))
-		case Nothing, Unreachable:
-		}
+	for _, c := range calls {
+		o.add(c, now)
 	}
 	if o.batch.Len() >= batchRows || len(o.batch.Arena) >= batchArenaBytes {
 		select {
 		case o.wake <- struct{}{}:
 		default:
+		}
+	}
+}
+
+func (o *output) add(c *Call, now int64) {
+	for i := range c.Results {
+		r := &c.Results[i]
+		switch r.Outcome {
+		case Value:
+			o.batch.AppendBytes(c.Tasks[i].Item.ID, now, model.Raw, r.Text)
+		case NotSupported:
+			o.batch.AppendString(c.Tasks[i].Item.ID, now, model.Unsupported, clip(r.Text))
+		case Nothing, Unreachable:
 		}
 	}
 }

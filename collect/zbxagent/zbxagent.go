@@ -47,11 +47,12 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Checker asks agents. It implements poller.Checker.
+// Checker asks agents. It implements poller.Caller.
 type Checker struct {
 	o       Options
 	dialer  net.Dialer
 	readers sync.Pool
+	asker   *asker
 
 	mu sync.Mutex
 	// plain are the addresses of agents that do not read JSON, with the time until which that is believed.
@@ -91,6 +92,7 @@ func New(o Options) *Checker {
 		r.frames.MaxBodyBytes, r.frames.MaxInflatedBytes = o.MaxAnswerBytes, o.MaxAnswerBytes
 		return r
 	}
+	c.asker = newAsker(c)
 	return c
 }
 
@@ -113,18 +115,21 @@ func (c *Checker) Check(ctx context.Context, tasks []*poller.Task, results []pol
 		if c.o.Access != nil {
 			q.TLS, _ = c.o.Access.HostTLS(t.Item.HostID)
 		}
-		a, err := c.Get(ctx, q)
-		switch {
-		case err != nil:
-			results[i] = poller.Result{Outcome: poller.Unreachable, Text: []byte(err.Error())}
-		case a.NoValue:
-			results[i] = poller.Result{Outcome: poller.Nothing}
-		case a.NotSupported != "":
-			results[i] = poller.Result{Outcome: poller.NotSupported, Text: []byte(a.NotSupported)}
-		default:
-			results[i] = poller.Result{Outcome: poller.Value, Text: a.Value}
-		}
+		results[i] = result(c.Get(ctx, q))
 	}
+}
+
+// result is what an answer means for an item.
+func result(a Answer, err error) poller.Result {
+	switch {
+	case err != nil:
+		return poller.Result{Outcome: poller.Unreachable, Text: []byte(err.Error())}
+	case a.NoValue:
+		return poller.Result{Outcome: poller.Nothing}
+	case a.NotSupported != "":
+		return poller.Result{Outcome: poller.NotSupported, Text: []byte(a.NotSupported)}
+	}
+	return poller.Result{Outcome: poller.Value, Text: a.Value}
 }
 
 // Query is one key to be asked for.
@@ -213,7 +218,12 @@ func told(ctx context.Context) time.Duration {
 	if !ok {
 		return 3 * time.Second
 	}
-	left := time.Until(deadline).Round(time.Second)
+	return limitToTell(time.Until(deadline))
+}
+
+// limitToTell is the time limit that an agent is told when so much time is left.
+func limitToTell(left time.Duration) time.Duration {
+	left = left.Round(time.Second)
 	if left > 2*grace {
 		left -= grace
 	}
