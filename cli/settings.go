@@ -226,7 +226,7 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 		HotCodec:   c.Storage.HotCodec,
 		Headroom:   server.HeadroomOptions{HoldAt: c.Storage.Headroom.HoldAt, Shrink: c.Storage.Headroom.Shrink},
 		Recompress: recompressPolicy(c), QueryLogBytes: c.Storage.QueryLogBytes,
-		ScriptWorker: scriptWorker(), DSN: c.Storage.DSN, Mode: storeMode(c), OverrideHistory: c.Storage.OverrideHistory, OverrideTrends: c.Storage.OverrideTrends, Certificates: certificates,
+		ScriptWorker: scriptWorker(), DSN: c.Storage.DSN, Mode: storeMode(c), Configuration: server.ConfigurationPlace{Engine: c.Configuration.Engine, DSN: c.ConfigurationDSN(), Schema: c.Configuration.Schema}, OverrideHistory: c.Storage.OverrideHistory, OverrideTrends: c.Storage.OverrideTrends, Certificates: certificates,
 		Collect: collect,
 		Scrape:  c.Scrape.Jobs,
 		Peer:    peer, Synchronous: c.Standby.Synchronous, Alone: c.Standby.Wait, AlertsPaused: c.AlertsPaused,
@@ -256,8 +256,7 @@ func readToken(c *config.Config) (string, error) {
 		if c.Standby.Of != "" {
 			return "", nil // the users come from the primary
 		}
-		_, err := os.Stat(filepath.Join(c.Data, confdb.FileName))
-		if loopback(c.HTTP.Listen) || err == nil {
+		if loopback(c.HTTP.Listen) || confdb.Exists(c.Data) || c.ConfigurationDSN() != "" {
 			return "", nil // whether there is an administrator is seen when the folder is open
 		}
 		return "", noAdministrator(c)

@@ -171,7 +171,7 @@ func (d *DB) RecordAlerts(ctx context.Context, r model.AlertChange) error {
 				return fmt.Errorf("tags of event %d: %w", id, err)
 			}
 		}
-		const keep = `INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)`
+		const keep = `INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = CASE WHEN excluded.value > meta.value THEN excluded.value ELSE meta.value END`
 		return errors.Join(c.exec(ctx, keep, "alerted_event", r.LastEvent), c.exec(ctx, keep, "last_alert", last))
 	})
 }
@@ -225,15 +225,20 @@ func (c *change) alert(ctx context.Context, a *model.Alert) error {
 		}
 		macros = string(text)
 	}
-	return c.exec(ctx, `INSERT OR REPLACE INTO alerts (id, action, kind, event_id, problem_id, severity, host, name, tags, step, receiver, media, sent_to,
-		subject, body, state, attempts, next_at, created_at, sent_at, at, error, together, macros) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	return c.exec(ctx, `INSERT INTO alerts (id, action, kind, event_id, problem_id, severity, host, name, tags, step, receiver, media, sent_to,
+		subject, body, state, attempts, next_at, created_at, sent_at, at, error, together, macros) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET action = excluded.action, kind = excluded.kind, event_id = excluded.event_id, problem_id = excluded.problem_id,
+		severity = excluded.severity, host = excluded.host, name = excluded.name, tags = excluded.tags, step = excluded.step, receiver = excluded.receiver,
+		media = excluded.media, sent_to = excluded.sent_to, subject = excluded.subject, body = excluded.body, state = excluded.state,
+		attempts = excluded.attempts, next_at = excluded.next_at, created_at = excluded.created_at, sent_at = excluded.sent_at, at = excluded.at,
+		error = excluded.error, together = excluded.together, macros = excluded.macros`,
 		a.ID, a.Action, a.Kind, a.EventID, a.ProblemID, a.Severity, a.Host, a.Name, packTags(a.Tags), a.Step, a.Receiver, a.Media, a.To,
 		a.Subject, a.Body, a.State, a.Attempts, a.NextAt, a.CreatedAt, a.SentAt, a.At, a.Error, a.Together, macros)
 }
 
 // Alerts lists alerts, newest first.
 func (d *DB) Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, error) {
-	where, args := []string{"1"}, []any{}
+	where, args := []string{"true"}, []any{}
 	if f.Problem != 0 {
 		where, args = append(where, "problem_id = ?"), append(args, f.Problem)
 	}

@@ -121,15 +121,7 @@ func (c *change) exec(ctx context.Context, query string, args ...any) error {
 
 // insert runs an INSERT and returns the id of the new row.
 func (c *change) insert(ctx context.Context, query string, args ...any) (int64, error) {
-	s, err := c.prepare(ctx, query)
-	if err != nil {
-		return 0, err
-	}
-	r, err := s.ExecContext(ctx, args...)
-	if err != nil {
-		return 0, err
-	}
-	return r.LastInsertId()
+	return c.id(ctx, query+" RETURNING id", args...)
 }
 
 // query calls scan for each row.

@@ -1,5 +1,6 @@
 // Package confdb keeps the configuration objects (hosts, templates, items, triggers, macros, value maps), the events
-// and the problems in one SQLite database, config.db in the data folder.
+// and the problems in one database: the SQLite file config.db in the data folder, or tables in PostgreSQL. Statements are
+// written for SQLite; package pgdriver makes them PostgreSQL's.
 //
 // The objects are stored as they were configured: templates once, and for every host that is linked to one only the
 // identities of what it inherits (see docs/design/0014-configuration.md). Every change raises a revision; a host carries
@@ -24,6 +25,7 @@ import (
 	"modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
 
+	"tidemark/confdb/pgdriver"
 	"tidemark/model"
 )
 
@@ -45,6 +47,8 @@ var (
 	ErrInvalid = errors.New("invalid")
 	// ErrReadOnly says that this is a copy, which follows another server's database.
 	ErrReadOnly = errors.New("this server is a standby, or fenced: its configuration cannot be changed here; change it at the primary")
+	// ErrAway says that PostgreSQL cannot be reached. The next call tries again.
+	ErrAway = errors.New("cannot be reached")
 	// ErrClosed says that the database was closed before.
 	ErrClosed = errors.New("config database is closed")
 )
@@ -57,6 +61,9 @@ type IDs interface {
 
 // Options of Open.
 type Options struct {
+	// DSN names a PostgreSQL database that has the configuration; empty: as the folder's PlaceFileName says, else the file
+	// config.db has it. Schema is where its tables are; empty: DefaultSchema.
+	DSN, Schema string
 	// IDs gives item ids. It is needed as soon as an item is created.
 	IDs IDs
 	// Logger is where migrations and refused objects are told; nil: nowhere.
@@ -69,12 +76,15 @@ type Options struct {
 
 // DB is the open database. Its methods may be called from several goroutines; they take turns.
 type DB struct {
-	sql     *sql.DB
-	path    string
-	ids     IDs
-	log     *slog.Logger
-	now     func() time.Time
-	changed chan struct{}
+	sql *sql.DB
+	// path names the database in errors; dir is the data folder.
+	path, dir string
+	// postgres makes the connections to PostgreSQL; nil for SQLite.
+	postgres *pgdriver.Connector
+	ids      IDs
+	log      *slog.Logger
+	now      func() time.Time
+	changed  chan struct{}
 
 	changes, imports *metrics.Counter
 
@@ -94,11 +104,14 @@ type DB struct {
 }
 
 // Open opens or creates config.db in dir, which must exist, brings its schema up to date and takes its lock for as long
-// as it is open. A database that another process holds is ErrInUse.
+// as it is open. A database that another process holds is ErrInUse. With a DSN the tables are in PostgreSQL, and the folder
+// has only the key of the secrets.
 func Open(ctx context.Context, dir string, o Options) (*DB, error) {
-	path := filepath.Join(dir, FileName)
+	if err := findPlace(dir, &o); err != nil {
+		return nil, err
+	}
 	d := &DB{
-		path: path, ids: o.IDs, log: o.Logger, now: o.Now, changed: make(chan struct{}, 1),
+		path: filepath.Join(dir, FileName), dir: dir, ids: o.IDs, log: o.Logger, now: o.Now, changed: make(chan struct{}, 1),
 		declared: make(map[model.HostID][]model.Item),
 	}
 	d.secrets = &sealer{db: d, said: make(map[string]bool)}
@@ -117,17 +130,21 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 	if err := removePlans(dir); err != nil {
 		d.log.Warn("copies that an interrupted plan left could not be removed", "error", err)
 	}
-	var err error
-	if d.sql, err = sql.Open("sqlite", dataSource(path)); err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
+	if err := d.connect(o); err != nil {
+		return nil, err
 	}
 	// The exclusive lock belongs to a connection, so there can be only one.
 	d.sql.SetMaxOpenConns(1)
 	d.sql.SetMaxIdleConns(1)
 	d.sql.SetConnMaxLifetime(0)
 	d.sql.SetConnMaxIdleTime(0)
-	if err := d.migrate(ctx); err != nil {
+	if err := d.prepare(ctx); err != nil {
 		return nil, errors.Join(d.wrap("open", err), d.sql.Close())
+	}
+	if o.DSN != "" {
+		if err := writePlace(dir, place{o.DSN, o.Schema}); err != nil {
+			return nil, errors.Join(err, d.sql.Close())
+		}
 	}
 	if err := d.sealClear(ctx); err != nil {
 		if errors.Is(err, ErrDamaged) || errors.Is(err, ErrInUse) || ctx.Err() != nil {
@@ -137,6 +154,32 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 		d.log.Error("secrets that an earlier version stored in the clear could not be sealed; it is tried again at the next start", "error", err)
 	}
 	return d, nil
+}
+
+func (d *DB) connect(o Options) (err error) {
+	if o.DSN != "" {
+		return d.connectPostgres(o)
+	}
+	if d.sql, err = sql.Open("sqlite", dataSource(d.path)); err != nil {
+		return fmt.Errorf("open %s: %w", d.path, err)
+	}
+	return nil
+}
+
+func (d *DB) prepare(ctx context.Context) error {
+	if d.postgres != nil {
+		return d.preparePostgres(ctx)
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	// A reading statement takes the exclusive lock; without it a second process would fail somewhere later.
+	var n int
+	if err := d.sql.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&n); err != nil {
+		return err
+	}
+	return d.migrate(ctx, goose.DialectSQLite3, d.sql, files)
 }
 
 // dataSource names the database with its pragmas. The write-ahead log is on: a commit is one write and one sync instead
@@ -157,17 +200,8 @@ func dataSource(path string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-func (d *DB) migrate(ctx context.Context) error {
-	// A reading statement takes the exclusive lock; without it a second process would fail somewhere later.
-	var n int
-	if err := d.sql.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&n); err != nil {
-		return err
-	}
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, d.sql, files,
+func (d *DB) migrate(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs.FS) error {
+	p, err := goose.NewProvider(dialect, db, files,
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()), goose.WithAllowOutofOrder(true))
 	if err != nil {
 		return err
@@ -208,6 +242,9 @@ func (d *DB) wrap(what string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if d.postgres != nil {
+		return d.wrapPostgres(what, err)
+	}
 	var s *sqlite.Error
 	if errors.As(err, &s) {
 		if code := s.Code() & 0xff; code == sqlitelib.SQLITE_BUSY || code == sqlitelib.SQLITE_LOCKED {
@@ -239,7 +276,8 @@ func (d *DB) Changed() <-chan struct{} { return d.changed }
 // MaxItemID returns the largest id of an item; zero for none.
 func (d *DB) MaxItemID(ctx context.Context) (model.ItemID, error) {
 	var n uint64
-	err := d.sql.QueryRowContext(ctx, "SELECT max((SELECT coalesce(max(item_id), 0) FROM items), (SELECT coalesce(max(item_id), 0) FROM rule_items), (SELECT coalesce(max(item_id), 0) FROM discovered_items))").Scan(&n)
+	err := d.sql.QueryRowContext(ctx, `SELECT coalesce(max(id), 0) FROM (SELECT max(item_id) AS id FROM items UNION ALL
+		SELECT max(item_id) FROM rule_items UNION ALL SELECT max(item_id) FROM discovered_items) AS largest`).Scan(&n)
 	return model.ItemID(n), d.wrap("read the largest item id", err)
 }
 

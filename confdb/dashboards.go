@@ -27,19 +27,19 @@ const (
 
 // DashboardList returns the newest version of each dashboard without its body, by name.
 func (d *DB) DashboardList(ctx context.Context) ([]model.SavedDashboard, error) {
-	list, err := d.dashboards(ctx, dashboardHead+dashboardTables+"AND v.version = d.version ORDER BY d.name")
+	list, err := d.dashboards(ctx, dashboardHead+dashboardTables+"AND v.version = d.version ORDER BY lower(d.name)")
 	return list, d.wrap("list dashboards", err)
 }
 
 // Dashboards returns the newest version of each dashboard, by name.
 func (d *DB) Dashboards(ctx context.Context) ([]model.SavedDashboard, error) {
-	list, err := d.dashboards(ctx, dashboardFields+dashboardTables+"AND v.version = d.version ORDER BY d.name")
+	list, err := d.dashboards(ctx, dashboardFields+dashboardTables+"AND v.version = d.version ORDER BY lower(d.name)")
 	return list, d.wrap("read dashboards", err)
 }
 
 // Dashboard returns one version of a dashboard; version zero is the newest.
 func (d *DB) Dashboard(ctx context.Context, id model.DashboardID, version uint32) (model.SavedDashboard, error) {
-	list, err := d.dashboards(ctx, dashboardFields+dashboardTables+"WHERE d.id = ? AND v.version = iif(? = 0, d.version, ?)", id, version, version)
+	list, err := d.dashboards(ctx, dashboardFields+dashboardTables+"WHERE d.id = ?1 AND v.version = CASE WHEN ?2 = 0 THEN d.version ELSE ?2 END", id, version)
 	switch {
 	case err != nil:
 		return model.SavedDashboard{}, d.wrap("read a dashboard", err)
@@ -103,7 +103,7 @@ func (c *change) putDashboard(ctx context.Context, s model.SavedDashboard) (mode
 	if len(s.Body) > maxDashboardBytes {
 		return s, fmt.Errorf("dashboard %q: %w; %d bytes, at most %d", s.Name, ErrInvalid, len(s.Body), maxDashboardBytes)
 	}
-	other, err := c.id(ctx, "SELECT id FROM dashboards WHERE name = ?", s.Name)
+	other, err := c.id(ctx, "SELECT id FROM dashboards WHERE lower(name) = lower(?)", s.Name)
 	if err != nil {
 		return s, err
 	}
@@ -170,12 +170,12 @@ func (d *DB) DeleteDashboard(ctx context.Context, id model.DashboardID) error {
 func (d *DB) ApplyDashboards(ctx context.Context, all model.DashboardChange) error {
 	return d.changeDashboards(ctx, "apply dashboards", func(c *change) error {
 		for _, name := range all.Deletes {
-			if err := c.exec(ctx, "DELETE FROM dashboards WHERE name = ?", name); err != nil {
+			if err := c.exec(ctx, "DELETE FROM dashboards WHERE lower(name) = lower(?)", name); err != nil {
 				return err
 			}
 		}
 		for _, s := range all.Puts {
-			id, err := c.id(ctx, "SELECT id FROM dashboards WHERE name = ?", s.Name)
+			id, err := c.id(ctx, "SELECT id FROM dashboards WHERE lower(name) = lower(?)", s.Name)
 			if err != nil {
 				return err
 			}

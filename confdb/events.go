@@ -41,7 +41,7 @@ func record(ctx context.Context, tx *sql.Tx, events []model.Event, states []mode
 		}
 	}
 	// An LSN is the position in a log: far below the 63 bits that SQLite has.
-	err := c.exec(ctx, "UPDATE meta SET value = max(value, ?) WHERE name = 'evaluated'", int64(evaluated))
+	err := c.exec(ctx, "UPDATE meta SET value = ?1 WHERE name = 'evaluated' AND value < ?1", int64(evaluated))
 	return errors.Join(err, c.closeStatements())
 }
 
@@ -162,7 +162,7 @@ func (d *DB) Problems(ctx context.Context, f ProblemFilter) (list []model.Proble
 	if f.To != 0 {
 		add("p.at < ?", f.To)
 	}
-	condition := "1"
+	condition := "true"
 	if len(where) > 0 {
 		condition = strings.Join(where, " AND ")
 	}
@@ -297,7 +297,7 @@ func (d *DB) PruneEvents(ctx context.Context, before int64, limit int) (int, err
 	}
 	// The ids of deleted events are not given again.
 	_, err = tx.ExecContext(ctx, `INSERT INTO meta (name, value) SELECT 'last_event', coalesce(max(id), 0) FROM events WHERE true
-		ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)`)
+		ON CONFLICT (name) DO UPDATE SET value = CASE WHEN excluded.value > meta.value THEN excluded.value ELSE meta.value END`)
 	var n int64
 	if err == nil {
 		var r sql.Result

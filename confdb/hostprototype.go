@@ -235,7 +235,7 @@ func (a *discoverer) hostLinks(ctx context.Context, id model.HostID, m *madeHost
 		}
 		group, _, err := a.group(ctx, hostGroup, name, "")
 		if err == nil {
-			err = a.exec(ctx, "INSERT OR IGNORE INTO host_groups (host_id, group_id) VALUES (?, ?)", id, group)
+			err = a.exec(ctx, "INSERT INTO host_groups (host_id, group_id) VALUES (?, ?) ON CONFLICT DO NOTHING", id, group)
 		}
 		if err != nil {
 			return err

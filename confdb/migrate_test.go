@@ -48,13 +48,13 @@ func TestOpen_refusesNewer(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	d := open(t, dir)
-	if _, err := d.sql.ExecContext(ctx, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)"); err != nil {
+	if _, err := d.sql.ExecContext(ctx, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)"); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(ctx, dir, Options{})
+	_, err := Open(ctx, dir, options(dir, Options{}))
 	if err == nil || !strings.Contains(err.Error(), "its schema is version 9999 and this program knows up to ") {
 		t.Errorf("Open of a newer database: %v", err)
 	}

@@ -130,8 +130,10 @@ func (s *sealer) sealMacros(packed string) (string, error) {
 // sealClear seals what earlier versions stored in the clear. It is looked for at each start.
 func (d *DB) sealClear(ctx context.Context) error {
 	// The room that the clear texts had is overwritten, not only given back.
-	if _, err := d.sql.ExecContext(ctx, "PRAGMA secure_delete = ON"); err != nil {
-		return d.wrap("seal secrets", err)
+	if d.postgres == nil {
+		if _, err := d.sql.ExecContext(ctx, "PRAGMA secure_delete = ON"); err != nil {
+			return d.wrap("seal secrets", err)
+		}
 	}
 	return d.change(ctx, "seal secrets", func(c *change) error {
 		return errors.Join(

@@ -31,7 +31,7 @@ type box struct {
 
 // openBox reads the key. With create it makes it when there is none.
 func (d *DB) openBox(create bool) (*box, error) {
-	path := filepath.Join(filepath.Dir(d.path), SecretFileName)
+	path := filepath.Join(d.dir, SecretFileName)
 	key, err := readSecret(path)
 	if create && errors.Is(err, fs.ErrNotExist) {
 		key, err = makeSecret(path)
@@ -78,7 +78,7 @@ func readSecret(path string) ([]byte, error) {
 
 // Secret returns the key in hexadecimal digits; empty when there is none yet.
 func (d *DB) Secret() (string, error) {
-	key, err := readSecret(filepath.Join(filepath.Dir(d.path), SecretFileName))
+	key, err := readSecret(filepath.Join(d.dir, SecretFileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -94,7 +94,7 @@ func (d *DB) PutSecret(text string) error {
 	d.sealing.Lock()
 	defer d.sealing.Unlock()
 	d.secrets.box = nil
-	return writeSecret(filepath.Join(filepath.Dir(d.path), SecretFileName), key)
+	return writeSecret(filepath.Join(d.dir, SecretFileName), key)
 }
 
 func makeSecret(path string) ([]byte, error) {

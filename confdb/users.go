@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
 
@@ -29,7 +30,7 @@ func (d *DB) LoadAccess(ctx context.Context) (model.AccessLoaded, error) {
 		return each(rows, f)
 	}
 	err := errors.Join(
-		scan("SELECT id, name, role, all_hosts, disabled, groups, password, created_at FROM users ORDER BY name", func(r *sql.Rows) error {
+		scan("SELECT id, name, role, all_hosts, disabled, groups, password, created_at FROM users ORDER BY lower(name)", func(r *sql.Rows) error {
 			var u model.User
 			var groups string
 			err := r.Scan(&u.ID, &u.Name, &u.Role, &u.AllHosts, &u.Disabled, &groups, &u.Password, &u.CreatedAt)
@@ -39,7 +40,7 @@ func (d *DB) LoadAccess(ctx context.Context) (model.AccessLoaded, error) {
 			l.Users = append(l.Users, u)
 			return err
 		}),
-		scan("SELECT name, grants FROM user_groups ORDER BY name", func(r *sql.Rows) error {
+		scan("SELECT name, grants FROM user_groups ORDER BY lower(name)", func(r *sql.Rows) error {
 			var g model.UserGroup
 			var grants string
 			err := r.Scan(&g.Name, &grants)
@@ -91,7 +92,8 @@ func (d *DB) PutUser(ctx context.Context, u *model.User) error {
 // taken turns a refused duplicate into ErrInvalid.
 func taken(err error, what string) error {
 	var s *sqlite.Error
-	if errors.As(err, &s) && s.Code() == sqlitelib.SQLITE_CONSTRAINT_UNIQUE {
+	var p *pgconn.PgError
+	if errors.As(err, &s) && s.Code() == sqlitelib.SQLITE_CONSTRAINT_UNIQUE || errors.As(err, &p) && p.Code == uniqueViolation {
 		return fmt.Errorf("%s: %w; the name is taken", what, ErrInvalid)
 	}
 	return err
@@ -109,19 +111,31 @@ func (d *DB) PutUserGroup(ctx context.Context, g model.UserGroup) error {
 		list[i] = packedGrant(grant)
 	}
 	return d.change(ctx, "store user group", func(c *change) error {
-		return c.exec(ctx, "INSERT INTO user_groups (name, grants) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET grants = excluded.grants", g.Name, pack(list))
+		have, err := c.id(ctx, "SELECT count(*) FROM user_groups WHERE lower(name) = lower(?)", g.Name)
+		if err != nil {
+			return err
+		}
+		if have > 0 { // it keeps its name as it was written first
+			return c.exec(ctx, "UPDATE user_groups SET grants = ? WHERE lower(name) = lower(?)", pack(list), g.Name)
+		}
+		return c.exec(ctx, "INSERT INTO user_groups (name, grants) VALUES (?, ?)", g.Name, pack(list))
 	})
 }
 
 // DeleteUserGroup deletes a user group.
 func (d *DB) DeleteUserGroup(ctx context.Context, name string) error {
-	return d.change(ctx, "delete user group", func(c *change) error { return c.exec(ctx, "DELETE FROM user_groups WHERE name = ?", name) })
+	return d.change(ctx, "delete user group", func(c *change) error {
+		return c.exec(ctx, "DELETE FROM user_groups WHERE lower(name) = lower(?)", name)
+	})
 }
+
+const replaceSession = ` ON CONFLICT (hash) DO UPDATE SET user_id = excluded.user_id, created_at = excluded.created_at, used_at = excluded.used_at,
+	address = excluded.address, agent = excluded.agent`
 
 // PutSession stores a session.
 func (d *DB) PutSession(ctx context.Context, s model.Session) error {
 	return d.change(ctx, "store session", func(c *change) error {
-		return c.exec(ctx, "INSERT OR REPLACE INTO sessions (hash, user_id, created_at, used_at, address, agent) VALUES (?, ?, ?, ?, ?, ?)",
+		return c.exec(ctx, "INSERT INTO sessions (hash, user_id, created_at, used_at, address, agent) VALUES (?, ?, ?, ?, ?, ?)"+replaceSession,
 			s.Hash[:], s.User, s.CreatedAt, s.UsedAt, s.Address, s.Agent)
 	})
 }
@@ -195,7 +209,7 @@ func (d *DB) RecordAudit(ctx context.Context, e model.AuditEntry) error {
 
 // Audit lists entries, the newest first.
 func (d *DB) Audit(ctx context.Context, f model.AuditFilter) ([]model.AuditEntry, error) {
-	where, args := []string{"1"}, []any{}
+	where, args := []string{"true"}, []any{}
 	add := func(condition string, values ...any) { where, args = append(where, condition), append(args, values...) }
 	if f.Actor != "" {
 		add("actor = ?", f.Actor)

@@ -36,6 +36,7 @@ type Config struct {
 	// Autoregistration makes an unknown agent a host.
 	Autoregistration bool
 	Storage          Storage
+	Configuration    Configuration
 	Agent            Agent
 	Proxy            Proxy
 	Collect          Collect
@@ -67,6 +68,20 @@ type Trapper struct {
 	// CAFile, CertificateFile and KeyFile, all or none, are PEM files: the authorities that sign agents' certificates, and the server's
 	// own certificate with its key. Pre-shared keys need none of them.
 	CAFile, CertificateFile, KeyFile string
+}
+
+// Where the configuration is.
+const (
+	ConfigurationSQLite   = "sqlite"
+	ConfigurationPostgres = "postgres"
+)
+
+// Configuration is where hosts, templates, users, problems, events and alerts are kept.
+type Configuration struct {
+	// Engine is ConfigurationSQLite, ConfigurationPostgres, or empty: where they are, and for a new data folder its file.
+	Engine string
+	// DSN is the connection string of PostgreSQL; empty for that of the storage. Schema has the tables.
+	DSN, Schema string
 }
 
 // The storage engines.
@@ -240,6 +255,50 @@ type Collect struct {
 	TrapListen string
 }
 
+// ConfigurationDSN is the connection string of the configuration; empty when it is in the data folder, or the folder says where it is.
+func (c *Config) ConfigurationDSN() string {
+	switch {
+	case c.Configuration.Engine != ConfigurationPostgres:
+		return ""
+	case c.Configuration.DSN != "":
+		return c.Configuration.DSN
+	}
+	return c.Storage.DSN
+}
+
+func (c *Config) checkConfiguration(wrong func(key, format string, args ...any)) {
+	is := &c.Configuration
+	if is.Engine == ConfigurationPostgres && c.ConfigurationDSN() == "" {
+		wrong("configuration.engine", "engine postgres: expected configuration.dsn or storage.dsn, such as postgres://user@host/database")
+	}
+	if is.Engine != ConfigurationPostgres && is.DSN != "" {
+		wrong("configuration.dsn", "found a connection string, but configuration.engine is not postgres; expected engine postgres or no dsn")
+	}
+	if is.Engine != ConfigurationPostgres && is.Schema != "" {
+		wrong("configuration.schema", "found a schema, but configuration.engine is not postgres; expected engine postgres or no schema")
+	}
+	if is.Engine == ConfigurationPostgres && (c.Standby.Of != "" || c.Standby.Synchronous) {
+		wrong("configuration.engine", "standbys copy the configuration from the primary's data folder; expected engine sqlite, or no standby")
+	}
+}
+
+func checkConfigurationEngine(name string) error {
+	if name == "" {
+		return nil
+	}
+	return oneOf(ConfigurationSQLite, ConfigurationPostgres)(name)
+}
+
+// checkSchema accepts names that need no quotes.
+func checkSchema(name string) error {
+	for i, r := range name {
+		if r != '_' && (r < 'a' || r > 'z') && (i == 0 || r < '0' || r > '9') || i >= 63 {
+			return fmt.Errorf("found %.80q; expected a schema of at most 63 small letters, digits and underscores, such as tidemark", name)
+		}
+	}
+	return nil
+}
+
 // Default returns the settings of a process without a file.
 func Default() *Config {
 	return &Config{
@@ -304,6 +363,7 @@ func (c *Config) Validate() error {
 	if c.Storage.Engine == EngineDB && c.Storage.DSN != "" {
 		wrong("storage.dsn", "found a connection string, but storage.engine is %s; expected engine postgres or no dsn", c.Storage.Engine)
 	}
+	c.checkConfiguration(wrong)
 	checkTLS("agent.tls", &c.Agent.TLS, wrong)
 	checkTLS("proxy.tls", &c.Proxy.TLS, wrong)
 	if c.Storage.Engine == EngineDB && c.Storage.Mode != ModeAuto {

@@ -132,7 +132,7 @@ func TestParse_mistakes(t *testing.T) {
 		{"key of a section", "listen: x\n", []string{"c:1:1: listen: no such setting; did you mean http.listen or trapper.listen?"}},
 		{"nothing near", "http:\n  xyzzyxyzzy: 1\n", []string{"c:2:3: http.xyzzyxyzzy: no such setting; expected one of insecure, listen, tls, token_file"}},
 		{"near the section of scrapes", "scrapes:\n", []string{"c:1:1: scrapes: no such setting; did you mean scrape?"}},
-		{"nothing near at the top", "xyzzyxyzzy: 1\n", []string{"c:1:1: xyzzyxyzzy: no such setting; expected one of agent, alerts_paused, autoregistration, collect, data, http, proxy, scrape, standby, storage, trapper"}},
+		{"nothing near at the top", "xyzzyxyzzy: 1\n", []string{"c:1:1: xyzzyxyzzy: no such setting; expected one of agent, alerts_paused, autoregistration, collect, configuration, data, http, proxy, scrape, standby, storage, trapper"}},
 		{"wrong types", "autoregistration: maybe\nstorage:\n  disk_space: [1]\n  page_cache_size:\n    a: b\ndata:\n", []string{
 			`c:1:19: autoregistration: found "maybe"; expected true or false`,
 			"c:3:15: storage.disk_space: found a list; expected a value",

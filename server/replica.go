@@ -58,8 +58,8 @@ type replica struct {
 
 // openNode reads what this server is, and asks the standbys that it knew whether one took over.
 func (s *Server) openNode(ctx context.Context, _ vfs.FS) error {
-	if s.o.DSN != "" {
-		return nil
+	if inPostgres, err := s.configurationInPostgres(); err != nil || inPostgres || s.o.DSN != "" {
+		return err
 	}
 	if s.o.kept != nil {
 		s.replica = &replica{s: s, node: s.o.kept.node}

@@ -64,6 +64,8 @@ type Options struct {
 	Relaxed bool
 	// DSN, if not empty, is the connection string of a PostgreSQL database that keeps the values instead of the embedded engine.
 	DSN string
+	// Configuration says where hosts, templates, users, problems and events are.
+	Configuration ConfigurationPlace
 	// Mode is how tables of values are kept there: plain, partitions or timescale; empty takes what is there or fits best.
 	Mode string
 	// OverrideHistory and OverrideTrends, if not zero, are how long values and trends of all items are kept, whatever the items say.
@@ -256,16 +258,15 @@ func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
 	if err := s.openEngine(ctx, fsys); err != nil {
 		return err
 	}
-	if _, err := fsys.Stat(filepath.Join(s.o.Data, confdb.FileName)); err != nil && s.maxItemID() > 0 {
+	if s.o.Configuration.DSN == "" && !confdb.Exists(s.o.Data) && s.maxItemID() > 0 {
 		s.logger.Warn("the store holds values, but the configuration database is missing: an empty one is begun; to have hosts and triggers again stop the server and put the file back from a backup",
 			"file", filepath.Join(s.o.Data, confdb.FileName))
 	}
-	var err error
 	ids := &itemIDs{}
-	s.db, err = confdb.Open(ctx, s.o.Data, confdb.Options{IDs: ids, Logger: s.logger, Metrics: s.metrics})
-	if err != nil {
+	if err := s.openConfiguration(ctx, ids); err != nil {
 		return fmt.Errorf("open the configuration: %w", err)
 	}
+	var err error
 	if err := s.applyOverride(ctx); err != nil {
 		return fmt.Errorf("override the retention: %w", err)
 	}

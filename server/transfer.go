@@ -54,8 +54,8 @@ type transferState struct {
 // triggers go on with what comes next: nothing that was copied is evaluated again.
 func Transfer(ctx context.Context, o TransferOptions) (_ transfer.State, err error) {
 	var none transfer.State
-	if _, err := os.Stat(filepath.Join(o.Data, confdb.FileName)); err != nil {
-		return none, fmt.Errorf("%s is no data folder of a server: %w", o.Data, err)
+	if !confdb.Exists(o.Data) {
+		return none, fmt.Errorf("%s is no data folder of a server: %w", o.Data, fs.ErrNotExist)
 	}
 	lock, err := lockFolder(vfs.OS{}, o.Data)
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -76,8 +76,8 @@ const (
 // ImportHistory copies values and trends of all items that are here by host and key, and compares them. It goes on where an earlier run
 // ended. An item's own values here, which came since its agents send to both servers, stay: Zabbix's are taken up to the first of them.
 func ImportHistory(ctx context.Context, o HistoryOptions) (report *HistoryReport, err error) {
-	if _, err := os.Stat(filepath.Join(o.Data, confdb.FileName)); err != nil {
-		return nil, fmt.Errorf("%s is no data folder of a server: %w; import the configuration first", o.Data, err)
+	if !confdb.Exists(o.Data) {
+		return nil, fmt.Errorf("%s is no data folder of a server: %w; import the configuration first", o.Data, fs.ErrNotExist)
 	}
 	lock, err := lockFolder(vfs.OS{}, o.Data)
 	if err != nil {

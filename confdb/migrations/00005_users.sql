@@ -16,6 +16,9 @@ CREATE TABLE user_groups (
     grants TEXT NOT NULL DEFAULT ''
 ) STRICT, WITHOUT ROWID;
 
+-- postgres: CREATE UNIQUE INDEX users_name ON users (lower(name));
+-- postgres: CREATE UNIQUE INDEX user_groups_name ON user_groups (lower(name));
+
 -- hash is the SHA-256 of what the browser or the program sends.
 CREATE TABLE sessions (
     hash       BLOB PRIMARY KEY,

@@ -7,6 +7,8 @@ CREATE TABLE dashboards (
     version  INTEGER NOT NULL
 ) STRICT;
 
+-- postgres: CREATE UNIQUE INDEX dashboards_name ON dashboards (lower(name));
+
 -- body is JSON, as package dashboard writes it.
 CREATE TABLE dashboard_versions (
     dashboard_id INTEGER NOT NULL REFERENCES dashboards (id) ON DELETE CASCADE,

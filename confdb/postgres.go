@@ -1,0 +1,127 @@
+package confdb
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+
+	"tidemark/confdb/pgdriver"
+)
+
+// DefaultSchema is where the tables are in PostgreSQL: others in the same database, such as Zabbix's, have the same names.
+const DefaultSchema = "tidemark"
+
+const (
+	// openWait is how long Open tries to reach PostgreSQL, which may be started at the same time.
+	openWait = 30 * time.Second
+	// Error codes of PostgreSQL.
+	uniqueViolation = "23505"
+	diskFullCode    = "53100"
+	tooManyClients  = "53300"
+	startingUp      = "57P03"
+)
+
+func (d *DB) connectPostgres(o Options) error {
+	c, err := pgdriver.New(o.DSN, o.Schema)
+	if err != nil {
+		return fmt.Errorf("connection string of the configuration: %w", err)
+	}
+	config := c.Config()
+	d.path = fmt.Sprintf("the configuration in PostgreSQL (%s, database %s, schema %s)", config.Host, config.Database, o.Schema)
+	d.postgres, d.sql = c, sql.OpenDB(c)
+	return nil
+}
+
+// preparePostgres takes the lock, which the one connection then holds, and brings the tables up to date over a second connection.
+func (d *DB) preparePostgres(ctx context.Context) error {
+	if err := d.reach(ctx); err != nil {
+		return err
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	db := stdlib.OpenDB(*d.postgres.Config())
+	db.SetMaxOpenConns(1)
+	schema, err := d.createSchema(ctx, db)
+	if err == nil {
+		err = d.migrate(ctx, goose.DialectPostgres, db, pgdriver.Migrations{FS: files})
+	}
+	if err != nil {
+		err = fmt.Errorf("tables in the schema %s: %w", schema, err)
+	}
+	return errors.Join(err, db.Close())
+}
+
+// reach waits until the database answers and its tables are free.
+func (d *DB) reach(ctx context.Context) error {
+	for deadline, backoff := time.Now().Add(openWait), 100*time.Millisecond; ; backoff = min(2*backoff, 2*time.Second) {
+		err := d.sql.PingContext(ctx)
+		if err == nil || ctx.Err() != nil || !away(err) || time.Now().After(deadline) {
+			return err
+		}
+		d.log.Warn("the configuration database cannot be reached yet", "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(backoff):
+		}
+	}
+}
+
+// createSchema makes the schema when it is missing. One that has tables of others is refused.
+func (d *DB) createSchema(ctx context.Context, db *sql.DB) (string, error) {
+	var schema string
+	var found, ours, others bool
+	err := db.QueryRowContext(ctx, `WITH s(name) AS (SELECT trim('"' FROM current_setting('search_path')))
+		SELECT s.name, EXISTS (SELECT FROM pg_namespace WHERE nspname = s.name),
+		EXISTS (SELECT FROM pg_tables WHERE schemaname = s.name AND tablename = 'goose_db_version'),
+		EXISTS (SELECT FROM pg_tables WHERE schemaname = s.name AND tablename IN ('hosts', 'items', 'triggers')) FROM s`).Scan(&schema, &found, &ours, &others)
+	if err != nil {
+		return schema, err
+	}
+	if others && !ours {
+		return schema, errors.New("it has tables of another program; choose another schema")
+	}
+	if !found {
+		_, err = db.ExecContext(ctx, "CREATE SCHEMA "+pgx.Identifier{schema}.Sanitize())
+	}
+	return schema, err
+}
+
+// away reports whether the database could not be reached, or not now.
+func away(err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		class := refused.Code[:min(2, len(refused.Code))]
+		return class == "08" || refused.Code == startingUp || refused.Code == tooManyClients || refused.Code == "57P01" || refused.Code == "57P02"
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn)
+}
+
+func (d *DB) wrapPostgres(what string, err error) error {
+	var refused *pgconn.PgError
+	switch {
+	case errors.Is(err, pgdriver.ErrLocked):
+		return fmt.Errorf("%s is %w", d.path, ErrInUse)
+	case away(err):
+		return fmt.Errorf("%s %w: %s: %w", d.path, ErrAway, what, err)
+	case errors.As(err, &refused) && refused.Code == diskFullCode:
+		err = fmt.Errorf("%w: %w", err, syscall.ENOSPC)
+	}
+	return fmt.Errorf("%s: %s: %w", d.path, what, err)
+}

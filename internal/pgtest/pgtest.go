@@ -1,0 +1,156 @@
+// Package pgtest starts private PostgreSQL servers for tests.
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Binaries is where Debian's package postgresql-15 puts the server.
+const Binaries = "/usr/lib/postgresql/15/bin"
+
+// Cluster is a private server on a socket in a folder of its own.
+type Cluster struct {
+	dir      string
+	settings []string
+	cmd      *exec.Cmd
+	exited   chan struct{}
+	log      *os.File
+	account  *syscall.Credential
+}
+
+// Start makes a cluster and starts its server with options such as -cfsync=off.
+func Start(settings ...string) (*Cluster, error) {
+	if _, err := os.Stat(Binaries + "/postgres"); err != nil {
+		return nil, fmt.Errorf("%w; run storage/postgres/install-postgresql.sh", err)
+	}
+	dir, err := os.MkdirTemp("/tmp", "tmpg") // sockets need a short path
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{dir: dir, settings: settings}
+	if os.Getuid() == 0 { // the server refuses to run as root
+		u, err := user.Lookup("postgres")
+		if err != nil {
+			return nil, err
+		}
+		uid, _ := strconv.Atoi(u.Uid)
+		gid, _ := strconv.Atoi(u.Gid)
+		c.account = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		if err := os.Chown(dir, uid, gid); err != nil {
+			return nil, err
+		}
+	}
+	// A usual installation has a locale that folds more letters than ASCII.
+	out, err := c.command("initdb", "-D", c.data(), "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--auth=trust", "-N").CombinedOutput()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("initdb: %w\n%s", err, out), os.RemoveAll(dir))
+	}
+	if c.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
+		return nil, err
+	}
+	return c, c.Restart()
+}
+
+func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
+
+func (c *Cluster) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(Binaries, name), args...)
+	cmd.Dir = c.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.account, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// Restart starts the server after Kill and waits until it answers.
+func (c *Cluster) Restart() error {
+	args := append([]string{"-D", c.data(), "-k", c.dir, "-p", "5432", "-clisten_addresses=", "-cmax_connections=60"}, c.settings...)
+	c.cmd = c.command("postgres", args...)
+	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
+	if err := c.cmd.Start(); err != nil {
+		return err
+	}
+	c.exited = make(chan struct{})
+	go func(cmd *exec.Cmd, exited chan struct{}) {
+		_ = cmd.Wait() // killed or stopped
+		close(exited)
+	}(c.cmd, c.exited)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, c.DSN("postgres"))
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-c.exited:
+			text, _ := os.ReadFile(c.log.Name())
+			return fmt.Errorf("the server ended: %s", bytes.TrimSpace(text))
+		case <-ctx.Done():
+			return fmt.Errorf("the server does not answer: %w", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Kill ends the server and all that it started at once, as a power cut of that machine would, and waits until they are gone.
+func (c *Cluster) Kill() error {
+	children, _ := filepath.Glob("/proc/[0-9]*/stat")
+	err := c.cmd.Process.Kill()
+	<-c.exited
+	for _, name := range children {
+		var pid, parent int
+		var comm, state string
+		stat, readErr := os.ReadFile(name)
+		if readErr != nil {
+			continue
+		}
+		// A backend whose postmaster is gone has parent 1 and ends by itself, at its next look; the segment of shared memory is free
+		// only then.
+		if n, _ := fmt.Sscanf(string(stat), "%d %s %s %d", &pid, &comm, &state, &parent); n == 4 && comm == "(postgres)" {
+			if cwd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); cwd == c.data() {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+	return err
+}
+
+// Remove stops the server and deletes its folder.
+func (c *Cluster) Remove() {
+	_ = c.cmd.Process.Signal(syscall.SIGINT)
+	select {
+	case <-c.exited:
+	case <-time.After(20 * time.Second):
+		_ = c.Kill()
+	}
+	_ = c.log.Close()
+	_ = os.RemoveAll(c.dir)
+}
+
+// DSN is the connection string of a database.
+func (c *Cluster) DSN(database string) string {
+	return fmt.Sprintf("host=%s port=5432 user=postgres dbname=%s", c.dir, database)
+}
+
+// CreateDatabase makes an empty database and returns its connection string.
+func (c *Cluster) CreateDatabase(name string) (string, error) {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, c.DSN("postgres"))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
+	return c.DSN(name), err
+}
