@@ -11,6 +11,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -99,11 +100,11 @@ func (c *configurator) routes() []api.Route {
 	types := []string{"application/json", "application/yaml"}
 	list := []api.Route{
 		{
-			Method: http.MethodGet, Pattern: "/api/configuration", Permission: api.Edit, Handler: api.JSON(c.list),
+			Method: http.MethodGet, Pattern: "/api/configuration", Permission: api.Edit, PerHost: true, Handler: api.JSON(c.list),
 			Doc: &api.Doc{Summary: "Templates, host groups and global macros by name.", Answer: templateRows{}},
 		},
 		{
-			Method: http.MethodPost, Pattern: "/api/configuration/plan", Permission: api.Edit, Handler: c.answer(c.plan), Unaudited: true, MaxBodyBytes: maxImportBody, Timeout: configureTime,
+			Method: http.MethodPost, Pattern: "/api/configuration/plan", Permission: api.Edit, PerHost: true, Handler: c.answer(c.plan), Unaudited: true, MaxBodyBytes: maxImportBody, Timeout: configureTime,
 			Doc: &api.Doc{
 				Summary: "What an import or a change of a document would do, and its mistakes by field; changes nothing.", BodyTypes: types, Answer: applied{},
 				Params: []api.Param{
@@ -115,11 +116,11 @@ func (c *configurator) routes() []api.Route {
 			},
 		},
 		{
-			Method: http.MethodPost, Pattern: "/api/configuration/test-item", Permission: api.Edit, Handler: api.JSON(c.testItem), MaxBodyBytes: maxDocumentBytes,
+			Method: http.MethodPost, Pattern: "/api/configuration/test-item", Permission: api.Edit, PerHost: true, Handler: api.JSON(c.testItem), MaxBodyBytes: maxDocumentBytes,
 			Doc: &api.Doc{Summary: "Asks for an item's value now, or takes one, and shows what each preprocessing step makes of it; nothing is stored.", Body: itemTest{}, Answer: itemTested{}},
 		},
 		{
-			Method: http.MethodPost, Pattern: "/api/configuration/preview-trigger", Permission: api.Edit, Handler: api.JSON(c.previewTrigger), Unaudited: true, MaxBodyBytes: maxDocumentBytes,
+			Method: http.MethodPost, Pattern: "/api/configuration/preview-trigger", Permission: api.Edit, PerHost: true, Handler: api.JSON(c.previewTrigger), Unaudited: true, MaxBodyBytes: maxDocumentBytes,
 			Doc: &api.Doc{Summary: "When a trigger would have fired over a range of stored values; nothing is recorded.", Body: previewRequest{}, Answer: preview{}},
 		},
 		{
@@ -133,21 +134,22 @@ func (c *configurator) routes() []api.Route {
 	for _, kind := range []string{"hosts", "templates"} {
 		of := documentKinds[kind]
 		path := "/api/configuration/" + kind
+		hosts := kind == "hosts" // templates go into hosts of everybody
 		list = append(list,
 			api.Route{
-				Method: http.MethodPost, Pattern: path, Permission: api.Edit, Handler: c.answer(c.create(of)), MaxBodyBytes: maxDocumentBytes, Timeout: configureTime,
+				Method: http.MethodPost, Pattern: path, Permission: api.Edit, PerHost: hosts, Handler: c.answer(c.create(of)), MaxBodyBytes: maxDocumentBytes, Timeout: configureTime,
 				Doc: &api.Doc{Summary: "Makes a " + of + " from its document.", BodyTypes: types, Answer: applied{}},
 			},
 			api.Route{
-				Method: http.MethodGet, Pattern: path + "/{name}", Permission: api.Edit, Handler: api.JSON(c.show(of)),
+				Method: http.MethodGet, Pattern: path + "/{name}", Permission: api.Edit, PerHost: hosts, Handler: api.JSON(c.show(of)),
 				Doc: &api.Doc{Summary: "The document of a " + of + ": its export in JSON; the same as YAML is in /api/export.", Answer: document{}, Params: []api.Param{name}},
 			},
 			api.Route{
-				Method: http.MethodPut, Pattern: path + "/{name}", Permission: api.Edit, Handler: c.answer(c.change(of)), MaxBodyBytes: maxDocumentBytes, Timeout: configureTime,
+				Method: http.MethodPut, Pattern: path + "/{name}", Permission: api.Edit, PerHost: hosts, Handler: c.answer(c.change(of)), MaxBodyBytes: maxDocumentBytes, Timeout: configureTime,
 				Doc: &api.Doc{Summary: "Makes a " + of + " as its document says; what the document does not name is deleted.", BodyTypes: types, Answer: applied{}, Params: []api.Param{name, revision}},
 			},
 			api.Route{
-				Method: http.MethodDelete, Pattern: path + "/{name}", Permission: api.Edit, Handler: api.JSON(c.delete(of)), Timeout: configureTime,
+				Method: http.MethodDelete, Pattern: path + "/{name}", Permission: api.Edit, PerHost: hosts, Handler: api.JSON(c.delete(of)), Timeout: configureTime,
 				Doc: &api.Doc{Summary: "Deletes a " + of + ".", Answer: map[string]any{}, Params: []api.Param{name}},
 			})
 	}
@@ -205,13 +207,23 @@ func (c *configurator) list(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := templateRows{Templates: []templateRow{}, Groups: []string{}, GlobalMacros: []globalMacro{}}
+	who, seen := access.From(ctx), visibleHosts(r, c.server.cache.Snapshot())
 	for _, t := range templates {
-		out.Templates = append(out.Templates, templateRow{
-			ID: fmt.Sprint(uint64(t.ID)), Template: t.Template, Name: t.Name, Items: t.Items, Triggers: t.Triggers, Hosts: t.Hosts,
-		})
+		row := templateRow{ID: fmt.Sprint(uint64(t.ID)), Template: t.Template, Name: t.Name, Items: t.Items, Triggers: t.Triggers, Hosts: t.Hosts}
+		if seen != nil {
+			row.Hosts = c.linked(t.ID, seen)
+		}
+		if seen == nil || row.Hosts > 0 {
+			out.Templates = append(out.Templates, row)
+		}
 	}
 	for _, g := range groups {
-		out.Groups = append(out.Groups, g.Name)
+		if who.OnHost([]string{g.Name}) >= model.Editor {
+			out.Groups = append(out.Groups, g.Name)
+		}
+	}
+	if seen != nil {
+		return out, nil // global macros hold for hosts of others
 	}
 	for _, m := range macros {
 		if m.Secret {
@@ -220,6 +232,17 @@ func (c *configurator) list(r *http.Request) (any, error) {
 		out.GlobalMacros = append(out.GlobalMacros, globalMacro{Macro: m.Name, Value: m.Value, Secret: m.Secret})
 	}
 	return out, nil
+}
+
+// linked is how many visible hosts have a template.
+func (c *configurator) linked(template model.TemplateID, seen api.Visible) int {
+	n := 0
+	for h := range c.server.cache.Snapshot().Hosts() {
+		if seen.Has(h.ID) && slices.Contains(h.Templates, template) {
+			n++
+		}
+	}
+	return n
 }
 
 // read returns the document of a host or template.
@@ -241,7 +264,12 @@ func (c *configurator) read(ctx context.Context, kind, name string) (document, e
 }
 
 func (c *configurator) show(kind string) func(*http.Request) (any, error) {
-	return func(r *http.Request) (any, error) { return c.read(r.Context(), kind, r.PathValue("name")) }
+	return func(r *http.Request) (any, error) {
+		if err := c.editable(r.Context(), r.PathValue("name")); kind == "host" && err != nil {
+			return nil, err
+		}
+		return c.read(r.Context(), kind, r.PathValue("name"))
+	}
 }
 
 // body reads a document. JSON gets a line for each value, so that a mistake is found at its field.
@@ -290,6 +318,19 @@ func (c *configurator) plan(r *http.Request) (any, error) {
 	if o.Only = (confdb.OwnerName{Kind: q.Get("kind"), Name: q.Get("name")}); o.Only.Kind != "" && o.Only.Kind != "host" && o.Only.Kind != "template" {
 		return nil, api.BadRequest(fmt.Sprintf("kind is %.40q, expected host or template", o.Only.Kind))
 	}
+	if !access.From(r.Context()).SeesAllHosts() {
+		if o.Only.Kind != "host" {
+			return nil, api.BadRequest("kind is missing, expected host for people who may change only some hosts")
+		}
+		if o.Only.Name != "" && !o.Create {
+			if err := c.editable(r.Context(), o.Only.Name); err != nil {
+				return nil, err
+			}
+		}
+		if text, err = c.limit(r.Context(), text); err != nil {
+			return nil, err
+		}
+	}
 	report, err := c.server.db.Import(r.Context(), "plan", text, o)
 	if err != nil {
 		return nil, err
@@ -301,6 +342,9 @@ func (c *configurator) create(kind string) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		text, err := c.body(r)
 		if err != nil {
+			return nil, err
+		}
+		if text, err = c.limit(r.Context(), text); err != nil {
 			return nil, err
 		}
 		o := c.options()
@@ -318,6 +362,12 @@ func (c *configurator) change(kind string) func(*http.Request) (any, error) {
 		c.changing.Lock()
 		defer c.changing.Unlock()
 		name := r.PathValue("name")
+		if err := c.editable(r.Context(), name); kind == "host" && err != nil {
+			return nil, err
+		}
+		if text, err = c.limit(r.Context(), text); err != nil {
+			return nil, err
+		}
 		before, err := c.read(r.Context(), kind, name)
 		if err != nil {
 			return nil, err
@@ -374,6 +424,9 @@ func (c *configurator) delete(kind string) func(*http.Request) (any, error) {
 		ctx, name := r.Context(), r.PathValue("name")
 		c.changing.Lock()
 		defer c.changing.Unlock()
+		if err := c.editable(ctx, name); kind == "host" && err != nil {
+			return nil, err
+		}
 		before, err := c.read(ctx, kind, name)
 		if err != nil {
 			return nil, err

@@ -92,6 +92,9 @@ func (c *configurator) previewTrigger(r *http.Request) (any, error) {
 	if in.Host == "" {
 		return nil, api.BadRequest("choose a host whose values the trigger is tried on")
 	}
+	if in.Document, err = c.limitOn(r.Context(), in.Document, in.Host); err != nil {
+		return nil, err
+	}
 	x, err := c.draft(r.Context(), in.Document, in.Host)
 	if err != nil {
 		return nil, err

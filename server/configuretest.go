@@ -75,6 +75,9 @@ func (c *configurator) testItem(r *http.Request) (any, error) {
 		return nil, err
 	}
 	defer leave()
+	if in.Document, err = c.limitOn(r.Context(), in.Document, in.Host); err != nil {
+		return nil, err
+	}
 	x, err := c.draft(r.Context(), in.Document, in.Host)
 	if err != nil {
 		return nil, err

@@ -100,7 +100,7 @@ func (p *polling) routes() []api.Route {
 			Doc: &api.Doc{Summary: "Items that should have been asked for and were not yet, and how busy each kind of checks is.", Answer: queueAnswer{}},
 		},
 		{
-			Method: http.MethodPost, Pattern: "/api/check-now", Permission: api.Edit, Handler: api.JSON(p.checkNow), MaxBodyBytes: maxCheckBytes,
+			Method: http.MethodPost, Pattern: "/api/check-now", Permission: api.Edit, PerHost: true, Handler: api.JSON(p.checkNow), MaxBodyBytes: maxCheckBytes,
 			Doc: &api.Doc{Summary: "Asks for an item of a host, or for all of them, at once.", Answer: checkAnswer{}, BodyTypes: []string{"application/json"}},
 		},
 	}...)
@@ -207,6 +207,9 @@ func (p *polling) checkNow(r *http.Request) (any, error) {
 	}
 	s := p.o.names.cache.Snapshot()
 	h, ok := s.Host(in.Host)
+	if who := access.From(r.Context()); ok && who.OnHost(h.Groups) < model.Editor {
+		return nil, api.NotFound("there is no host of this name that you may change")
+	}
 	if !ok {
 		return nil, api.NotFound("no host has the name " + strconv.Quote(in.Host))
 	}

@@ -37,7 +37,7 @@ type scenarioStepView struct {
 // webRoutes are those of web scenarios.
 func (p *polling) webRoutes() []api.Route {
 	return []api.Route{{
-		Method: http.MethodGet, Pattern: "/api/hosts/{id}/webscenarios", Permission: api.View, Handler: api.JSON(p.showScenarios),
+		Method: http.MethodGet, Pattern: "/api/hosts/{id}/webscenarios", Permission: api.View, PerHost: true, Handler: api.JSON(p.showScenarios),
 		Doc: &api.Doc{
 			Summary: "Web scenarios of a host with their steps, and the items that have their values.", Answer: scenarioList{},
 			Params: []api.Param{{Name: "id", Type: "string", About: "Id of the host.", Required: true}},
@@ -51,7 +51,7 @@ func (p *polling) showScenarios(r *http.Request) (any, error) {
 		return nil, err
 	}
 	s := p.o.names.cache.Snapshot()
-	if _, ok := s.HostByID(id); !ok {
+	if _, ok := s.HostByID(id); !ok || !visibleHosts(r, s).Has(id) {
 		return nil, api.NotFound("no host has this id")
 	}
 	list := scenarioList{Scenarios: []scenarioView{}}

@@ -153,7 +153,14 @@ func (o zabbixObjects) Document(ctx context.Context, kind, name string) ([]byte,
 
 // PutDocument implements zabbix.Objects.
 func (o zabbixObjects) PutDocument(ctx context.Context, kind, name string, text []byte, create bool) error {
-	options := (&configurator{server: o.Server}).options()
+	c := &configurator{server: o.Server}
+	if kind == "host" {
+		var err error
+		if text, err = c.limit(ctx, text); err != nil {
+			return err
+		}
+	}
+	options := c.options()
 	options.Exact, options.Strict = true, true
 	options.Create, options.Only = create, confdb.OwnerName{Kind: kind, Name: name}
 	if create {

@@ -170,7 +170,7 @@ journey('suppress, change and close problems', async (page, { press, write, choo
   await row.waitFor();
   await tick(`Choose ${name}`);
   await page.getByRole('region', { name: 'Chosen problems' }).waitFor();
-  await press('More');
+  await press('More: severity');
   await write('Comment', 'known, a part is on its way');
   await choose('New severity', 'disaster');
   await choose('Suppress', 'for 4 hours');
@@ -184,7 +184,7 @@ journey('suppress, change and close problems', async (page, { press, write, choo
   await press(name);
   const done = page.getByRole('region', { name: 'Who has seen it' });
   await done.locator('li', { hasText: 'changed severity from' }).first().waitFor();
-  await press('More');
+  await press('More: severity');
   await tick('Close');
   await press('Save');
   await row.waitFor({ state: 'detached' });
