@@ -144,6 +144,13 @@ func writeCounters(w io.Writer, c *Counters) {
 	counter("tidemark_sniff_unmatched_requests_total", "Requests whose reply was not seen.", c.Pair.UnmatchedRequests)
 	counter("tidemark_sniff_unmatched_replies_total", "Replies whose request was not seen.", c.Pair.UnmatchedReplies)
 	counter("tidemark_sniff_encrypted_flows_total", "Connections that speak TLS on a server's port.", c.Flow.Encrypted)
+	family(w, "tidemark_sniff_flows_forgotten_total", "counter", "Connections that were forgotten before both ends were seen to close, by reason: silent for long, silent and many others came (many), or to make room at once (room).")
+	for _, r := range []struct {
+		reason string
+		n      uint64
+	}{{"silent", c.Flow.Idle - c.Flow.Hastened}, {"many", c.Flow.Hastened}, {"room", c.Flow.Evicted}} {
+		fmt.Fprintf(w, "tidemark_sniff_flows_forgotten_total{reason=%q} %d\n", r.reason, r.n)
+	}
 	counter("tidemark_sniff_shapes_overflow_total", "Statements that went under other because the table of shapes was full.", c.ShapeOverflow)
 	counter("tidemark_sniff_shapes_evicted_total", "Shapes that were dropped because others have more load.", c.ShapesEvicted)
 	family(w, "tidemark_sniff_malformed_total", "counter", "What could not be read, by kind.")
@@ -157,6 +164,7 @@ func writeCounters(w io.Writer, c *Counters) {
 		fmt.Fprintf(w, "tidemark_sniff_malformed_total{kind=%s} %d\n", label(k), kinds[k])
 	}
 	gauge("tidemark_sniff_flows", "Connections that are followed.", c.Flows)
+	gauge("tidemark_sniff_requests_waiting", "Requests that wait for their reply.", c.Waiting)
 	gauge("tidemark_sniff_buffer_bytes", "Bytes of messages that are being put together.", c.BufferBytes)
 	gauge("tidemark_sniff_shapes", "Shapes that are kept.", c.Shapes)
 }

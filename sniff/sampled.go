@@ -17,7 +17,7 @@ type Sampled struct {
 	stats   *reqstat.Table
 	message mongo.Message
 	command shape.Command
-	tags    map[string]*pair.Tag
+	peers   map[reqstat.Client]*pair.Peer
 	told    uint64
 	unread  uint64
 	evicted uint64
@@ -44,13 +44,13 @@ type Told struct {
 	Documents int
 }
 
-// maxTags bounds the applications that are remembered.
-const maxTags = 1000
+// maxPeers bounds the clients that are remembered.
+const maxPeers = 1000
 
 // NewSampled returns an empty one that keeps at most so many shapes.
 func NewSampled(shapes int) *Sampled {
 	finder := shape.NewFinder(shapes, rand.Uint64())
-	return &Sampled{finder: finder, stats: reqstat.New(finder.Other()), tags: map[string]*pair.Tag{}}
+	return &Sampled{finder: finder, stats: reqstat.New(finder.Other()), peers: map[reqstat.Client]*pair.Peer{}}
 }
 
 // Add counts a request. It keeps nothing of its command but the shape, and reports false when that cannot be read.
@@ -62,17 +62,18 @@ func (s *Sampled) Add(t *Told) bool {
 		return false
 	}
 	s.told++
-	tag := s.tags[t.Application]
-	if tag == nil {
-		if len(s.tags) >= maxTags {
-			clear(s.tags)
+	client := reqstat.Client{Application: t.Application, Address: flow.Endpoint{Address: t.Client.Address}}
+	peer := s.peers[client]
+	if peer == nil {
+		if len(s.peers) >= maxPeers {
+			clear(s.peers)
 		}
-		tag = &pair.Tag{}
-		s.tags[t.Application] = tag
+		peer = &pair.Peer{Client: t.Client, Application: t.Application}
+		s.peers[client] = peer
 	}
 	// Every request is of one server; which, the items say.
 	r := pair.Request{
-		At: t.At, Client: t.Client, Application: t.Application, Tag: tag, Command: c.Name, Database: c.Database, Collection: c.Collection,
+		At: t.At, Peer: peer, Command: c.Name, Database: c.Database, Collection: c.Collection,
 		Statements: c.Statements, Bytes: t.RequestBytes, Monitoring: c.Monitoring, Cluster: c.Cluster, Waits: c.Monitoring || c.Awaits,
 	}
 	if t.Further {

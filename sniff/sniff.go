@@ -40,8 +40,8 @@ type Counters struct {
 	Shapes        int
 	ShapeOverflow uint64
 	ShapesEvicted uint64
-	// Flows and BufferBytes are what the flow table holds now.
-	Flows, BufferBytes int
+	// Flows and BufferBytes are what the flow table holds now, Waiting the requests that wait for their reply.
+	Flows, BufferBytes, Waiting int
 }
 
 // Sniffer turns frames into request statistics. It belongs to one goroutine.
@@ -99,7 +99,7 @@ func (s *Sniffer) Counters() Counters {
 	flows, buffered := s.flows.Len()
 	return Counters{
 		Frames: s.frames, Verdicts: s.verdicts, Flow: s.flows.Counters(), Pair: s.pairer.Counters(),
-		Source: s.source, ShapesEvicted: s.evicted, Shapes: s.finder.Len(), ShapeOverflow: s.finder.Overflow, Flows: flows, BufferBytes: buffered,
+		Source: s.source, ShapesEvicted: s.evicted, Shapes: s.finder.Len(), ShapeOverflow: s.finder.Overflow, Flows: flows, BufferBytes: buffered, Waiting: s.pairer.Waiting(),
 	}
 }
 

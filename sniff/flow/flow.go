@@ -58,9 +58,10 @@ type Options struct {
 	HeadBytes int
 	// MaxFlows bounds the table; 0 means 65,536. The longest idle flow makes room.
 	MaxFlows int
-	// MaxBufferBytes bounds the copies of messages that are spread over segments; 0 means 16 MiB.
+	// MaxBufferBytes bounds the copies of messages that are spread over segments; 0 means 8 MiB.
 	MaxBufferBytes int
-	// IdleNanos is after how long a silent flow is forgotten; 0 means 10 minutes.
+	// IdleNanos is after how long a silent flow is forgotten; 0 means 10 minutes. A table that is more than a quarter full waits a
+	// tenth of that, one that is more than half full a sixtieth: where many connections come, the ends of some are not captured.
 	IdleNanos int64
 }
 
@@ -74,6 +75,8 @@ type Counters struct {
 	Flows      uint64 // MongoDB flows
 	Encrypted  uint64 // flows that speak TLS on a server's port
 	Evicted    uint64 // flows forgotten to make room
+	Idle       uint64 // flows forgotten because they were silent
+	Hastened   uint64 // of these, those that a table with more room would have kept
 	NoBuffer   uint64 // messages given up because MaxBufferBytes was reached
 	BadHeader  uint64 // no message where one had to begin
 	Unsynced   uint64 // segments passed over while looking for a message
@@ -89,29 +92,47 @@ const (
 	copyProtocol // a NATed copy of another flow
 )
 
-// Flow is one TCP connection.
+// Flow is one TCP connection. Tens of thousands are kept, so that it is small; what only some of them need is in held.
 type Flow struct {
 	// Client and Server are the ends once known.
 	Client, Server Endpoint
-	// State belongs to the handler.
-	State any
 	// Handshake is set when the connection's beginning was captured.
 	Handshake bool
 
-	id       uint64
-	key      flowKey
-	flipped  bool // Client is key.b
 	oriented bool
+	flipped  bool // Client is the second end of the key
 	protocol protocol
-	tries    uint16 // segments looked at while the protocol is unknown
 	checked  uint8  // messages compared with other flows
 	closing  uint8  // FINs seen, one bit a direction
-	lastAt   int64
-	slot     int // index in Table.flows
-	streams  [2]stream
+	tries    uint16 // segments looked at while the protocol is unknown
+	slot     int32  // index in Table.flows
+	hash     uint32 // of the key
+	// State belongs to the handler.
+	State any
+
+	id      uint64
+	lastAt  int64
+	next    *Flow // in the same place of the index
+	streams [2]stream
 }
 
 type flowKey struct{ a, b Endpoint }
+
+// key returns the ends in the order in which the index knows them.
+func (f *Flow) key() flowKey {
+	if f.flipped {
+		return flowKey{f.Server, f.Client}
+	}
+	return flowKey{f.Client, f.Server}
+}
+
+// is reports whether a key is the flow's.
+func (f *Flow) is(key *flowKey) bool {
+	if f.flipped {
+		return f.Server == key.a && f.Client == key.b
+	}
+	return f.Client == key.a && f.Server == key.b
+}
 
 // before orders endpoints, so that both directions of an unknown flow have one key.
 func (e Endpoint) before(o Endpoint) bool {
@@ -128,9 +149,10 @@ func (e Endpoint) before(o Endpoint) bool {
 
 // orient fixes which end is the client.
 func (f *Flow) orient(clientIsB bool) {
+	k := f.key()
 	f.oriented, f.flipped = true, clientIsB
-	f.Client, f.Server = f.key.a, f.key.b
+	f.Client, f.Server = k.a, k.b
 	if clientIsB {
-		f.Client, f.Server = f.key.b, f.key.a
+		f.Client, f.Server = k.b, k.a
 	}
 }

@@ -182,6 +182,99 @@ func TestTable_reorderedAndRepeated(t *testing.T) {
 	}
 }
 
+// The server speaks while the client's first header is not whole.
+func TestTable_serverBetweenHalfAHeader(t *testing.T) {
+	s := newScript(known())
+	b := message(1, 100, 'x')
+	s.packet(packet.SYN, 99, nil)
+	s.send(b[:10])
+	p := packet.Packet{SourcePort: 27017, DestinationPort: 40000, Sequence: 7, Flags: packet.ACK, Payload: message(9, 80, 'z'), PayloadBytes: 80}
+	p.Source[15], p.Destination[15] = 2, 1
+	s.t.Segment(&p, s.at)
+	s.send(b[10:])
+	s.send(message(2, 100, 'y'))
+	if len(s.r.ids) != 3 || s.r.ids[1] != 1 || s.r.ids[2] != 2 {
+		t.Errorf("messages %v", s.r.ids)
+	}
+}
+
+// What a connection began and fell silent over is given up after a while, and what comes later has its place.
+func TestTable_silence(t *testing.T) {
+	s := newScript(known())
+	b := message(1, 30_000, 'x')
+	s.send(b[:9000])
+	s.t.Expire(s.at + settleNanos + 1)
+	if _, buffered := s.t.Len(); buffered != 0 || len(s.r.ids) != 1 || s.r.lengths[0] != 9000 {
+		t.Errorf("messages %v of %v bytes, %d bytes are held", s.r.ids, s.r.lengths, buffered)
+	}
+	s.send(b[9000:])
+	s.send(message(2, 100, 'y'))
+	s.sequence += 500
+	s.send(message(3, 100, 'y')) // early
+	s.t.Expire(s.at + settleNanos + 1)
+	if _, buffered := s.t.Len(); buffered != 0 || len(s.r.ids) != 3 || s.t.Counters().Gaps != 1 {
+		t.Errorf("messages %v, %d bytes are held, %+v", s.r.ids, buffered, s.t.Counters())
+	}
+	s.packet(packet.FIN|packet.ACK, s.sequence, nil)
+	s.t.Expire(s.at + halfNanos + 1)
+	if flows, _ := s.t.Len(); flows != 0 {
+		t.Error("a connection that one end closed is kept")
+	}
+}
+
+// A table that fills up forgets silent connections sooner, and only those.
+func TestTable_hastens(t *testing.T) {
+	table := New(Options{Ports: []uint16{27017}, MaxFlows: 1000}, &recorder{})
+	speak := func(client int, at int64) {
+		p := packet.Packet{SourcePort: uint16(client), DestinationPort: 27017, Sequence: uint32(client) << 16, Flags: packet.ACK, Payload: message(1, 100, 'x'), PayloadBytes: 100}
+		table.Segment(&p, at)
+	}
+	for i := range 3000 {
+		at := int64(i) * 100e6
+		for k := range 10 {
+			speak(k, at)
+		}
+		speak(100+i, at)
+		if i%10 == 0 {
+			table.Expire(at)
+		}
+	}
+	if c := table.Counters(); c.Evicted != 0 || c.Hastened < 2000 || c.Hastened != c.Idle || c.Flows != 3010 {
+		t.Errorf("counters %+v", c)
+	}
+	if flows, _ := table.Len(); flows > 700 {
+		t.Errorf("%d connections", flows)
+	}
+}
+
+// The index finds each of many flows, and none that went.
+func TestIndex(t *testing.T) {
+	x := newIndex(1)
+	var flows []*Flow
+	for i := range 5000 {
+		k := flowKey{a: Endpoint{Port: uint16(i)}, b: Endpoint{Port: 27017}}
+		f := &Flow{Client: k.a, Server: k.b, hash: x.hash(&k)}
+		if i%2 == 1 {
+			f.orient(true)
+		}
+		flows = append(flows, f)
+		x.add(f, len(flows))
+	}
+	for i := 0; i < len(flows); i += 3 {
+		x.remove(flows[i])
+	}
+	for i, f := range flows {
+		k := flowKey{a: Endpoint{Port: uint16(i)}, b: Endpoint{Port: 27017}}
+		want := f
+		if i%3 == 0 {
+			want = nil
+		}
+		if got := x.find(&k, x.hash(&k)); got != want {
+			t.Fatalf("flow %d: found %v", i, got)
+		}
+	}
+}
+
 // The ports of a connection are used again: by a SYN, and without one being captured.
 func TestTable_portsUsedAgain(t *testing.T) {
 	for _, first := range []uint32{77, 3_000_000_000} {
@@ -231,13 +324,13 @@ func TestTable_natCopy(t *testing.T) {
 // However many flows and broken messages there are, memory stays within its bounds.
 func TestTable_bounded(t *testing.T) {
 	r := &recorder{}
-	o := Options{Ports: []uint16{27017}, MaxFlows: 100, MaxBufferBytes: 1 << 20}
+	o := Options{Ports: []uint16{27017}, MaxFlows: 100, MaxBufferBytes: 256 << 10}
 	table := New(o, r)
 	for i := range 5000 {
 		p := packet.Packet{SourcePort: uint16(i), DestinationPort: 27017, Sequence: uint32(i), Flags: packet.ACK, Payload: message(1, 30_000, 'x')[:2000], PayloadBytes: 2000}
 		p.Source[14] = byte(i >> 12)
 		table.Segment(&p, int64(i)*1e6)
-		if flows, buffered := table.Len(); flows > 100 || buffered > 1<<20 {
+		if flows, buffered := table.Len(); flows > 100 || buffered > 256<<10 {
 			t.Fatalf("%d flows, %d bytes", flows, buffered)
 		}
 	}

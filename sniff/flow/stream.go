@@ -9,20 +9,26 @@ import (
 type stream struct {
 	// next is the sequence number that is expected.
 	next uint32
-	// started is set once next is known; synced while the place of the next message is known.
-	started, synced bool
 	// end is the sequence number behind the last byte, once ended.
-	end   uint32
-	ended bool
+	end uint32
 	// skip is how many bytes lie before the next byte of interest: the rest of a message, or the way to resume.
-	skip int
-	// The message at hand when it is spread over segments. buffer holds its bytes from offset on, until it has want of them.
+	skip int32
+	// started is set once next is known; synced while the place of the next message is known.
+	started, synced, ended bool
+	// inside is set while skip leads to more of the message at hand, not to the next one.
+	inside bool
+	// held is what is kept of the stream's bytes, nil for most streams most of the time.
+	held *held
+}
+
+// held is what a stream keeps while a message is spread over segments, or a segment came too early.
+type held struct {
+	// The message at hand. buffer holds its bytes from offset on, until it has want of them.
 	buffer []byte
 	want   int
 	offset int
 	header mongo.Header
 	at     int64
-	inside bool // skip leads to more of the message at hand, not to the next one
 	// probing is set while buffer holds the start of what may be a message, too little to tell.
 	probing bool
 	// late holds a segment that came too early, until the missing one comes.
@@ -37,13 +43,18 @@ type lateSegment struct {
 	at       int64
 }
 
+// isLate reports whether a stream holds a segment that came too early.
+func (s *stream) isLate() bool { return s.held != nil && s.held.late.data != nil }
+
+// isPartial reports whether a stream holds a part of a message.
+func (s *stream) isPartial() bool { return s.held != nil && s.held.buffer != nil }
+
 // payload brings a segment's payload into order and consumes it. It returns the flow, which is another one when the segment can only
 // belong to a new connection between the same ends.
 func (t *Table) payload(f *Flow, side int, p *packet.Packet, at int64) *Flow {
-	if o := &f.streams[1-side]; o.late.data != nil && p.Flags&packet.ACK != 0 && int32(p.Acknowledgement-o.late.sequence) > 0 {
+	if o := &f.streams[1-side]; o.isLate() && p.Flags&packet.ACK != 0 && int32(p.Acknowledgement-o.held.late.sequence) > 0 {
 		// The peer has what is missing here: it will not come any more.
-		t.gap(f, 1-side, o.late.sequence)
-		t.replay(f, 1-side)
+		t.passLate(f, 1-side)
 	}
 	s := &f.streams[side]
 	if !s.started {
@@ -81,48 +92,21 @@ func (t *Table) payload(f *Flow, side int, p *packet.Packet, at int64) *Flow {
 		}
 	}
 	t.advance(f, side, data, wire, at)
-	if s.late.data != nil {
-		t.replay(f, side)
+	if s.held != nil {
+		if s.held.late.data != nil {
+			t.replay(f, side)
+		}
+		t.tidy(s)
 	}
 	return f
-}
-
-// hold keeps a segment that came too early, if none is held and the table may still copy. It returns false when the gap has to
-// be taken as one.
-func (t *Table) hold(s *stream, p *packet.Packet, at int64) bool {
-	if s.late.data != nil || !s.synced || len(p.Payload) != p.PayloadBytes || len(p.Payload) > t.headBytes {
-		return false
-	}
-	buffer := t.take()
-	if buffer == nil {
-		return false
-	}
-	s.late = lateSegment{sequence: p.Sequence, wire: p.PayloadBytes, data: append(buffer, p.Payload...), at: at}
-	return true
-}
-
-// replay consumes the held segment when its turn has come, or drops it when its bytes came by themselves.
-func (t *Table) replay(f *Flow, side int) {
-	s := &f.streams[side]
-	distance := int32(s.late.sequence - s.next)
-	if s.late.data == nil || distance > 0 {
-		return
-	}
-	late := s.late
-	s.late = lateSegment{}
-	if int(-distance) < late.wire {
-		t.counters.Reordered++
-		t.advance(f, side, late.data[-distance:], late.wire+int(distance), late.at)
-	}
-	t.give(late.data)
 }
 
 // gap notes that the bytes up to sequence are missing. The held segment stands in the gap or at its end: it shortens the loss.
 func (t *Table) gap(f *Flow, side int, sequence uint32) {
 	s := &f.streams[side]
-	if s.late.data != nil && int32(sequence-s.late.sequence) > 0 {
-		late := s.late
-		s.late = lateSegment{}
+	if s.isLate() && int32(sequence-s.held.late.sequence) > 0 {
+		late := s.held.late
+		s.held.late = lateSegment{}
 		t.jump(f, side, late.sequence)
 		t.advance(f, side, late.data, late.wire, late.at)
 		t.give(late.data)
@@ -140,14 +124,14 @@ func (t *Table) jump(f *Flow, side int, sequence uint32) {
 	}
 	t.counters.Gaps++
 	s.next = sequence
-	if s.buffer != nil {
+	if s.isPartial() {
 		t.cut(f, side)
 	}
-	if s.synced && s.inside && s.skip < missing {
+	if s.synced && s.inside && int(s.skip) < missing {
 		t.abandon(f, side)
 	}
-	if s.synced && s.skip >= missing {
-		s.skip -= missing
+	if s.synced && int(s.skip) >= missing {
+		s.skip -= int32(missing)
 		return
 	}
 	t.lose(s)
@@ -156,30 +140,35 @@ func (t *Table) jump(f *Flow, side int, sequence uint32) {
 // cut hands on what is there of the message at hand, the rest of which will not come, and goes on behind it.
 func (t *Table) cut(f *Flow, side int) {
 	s := &f.streams[side]
-	if s.probing || s.offset == 0 && len(s.buffer) < mongo.HeaderBytes {
+	h := s.held
+	if h.probing || h.offset == 0 && len(h.buffer) < mongo.HeaderBytes {
 		t.lose(s)
 		return
 	}
-	buffer := s.buffer
-	s.buffer = nil
-	t.deliver(f, side, s.offset, buffer)
+	buffer := h.buffer
+	h.buffer = nil
+	t.deliver(f, side, head{h.header, h.at, h.offset}, buffer)
 	t.give(buffer)
 }
 
 // abandon tells the handler that the part it asked for does not come, and goes on behind the message.
 func (t *Table) abandon(f *Flow, side int) {
 	s := &f.streams[side]
-	left := s.header.Length - s.offset
-	t.handler.Piece(&Piece{Flow: f, Direction: f.direction(side), At: s.at, Header: s.header, Offset: s.offset})
-	s.inside, s.offset, s.skip = false, 0, s.skip+left
+	h := s.held
+	left := h.header.Length - h.offset
+	t.handler.Piece(&Piece{Flow: f, Direction: f.direction(side), At: h.at, Header: h.header, Offset: h.offset})
+	s.inside, s.skip, h.offset = false, s.skip+int32(left), 0
 }
 
 // lose forgets the message at hand and the place.
 func (t *Table) lose(s *stream) {
-	if s.buffer != nil {
-		t.give(s.buffer)
+	if h := s.held; h != nil {
+		if h.buffer != nil {
+			t.give(h.buffer)
+		}
+		h.buffer, h.probing, h.offset = nil, false, 0
 	}
-	s.buffer, s.synced, s.probing, s.skip, s.offset, s.inside = nil, false, false, 0, 0, false
+	s.synced, s.skip, s.inside = false, 0, false
 }
 
 // advance consumes payload in order; wire is its length on the wire, of which data may be the start.
@@ -187,10 +176,10 @@ func (t *Table) advance(f *Flow, side int, data []byte, wire int, at int64) {
 	s := &f.streams[side]
 	sequence := s.next
 	s.next += uint32(wire)
-	if f.protocol == unknownProtocol || !s.synced {
+	if f.protocol == unknownProtocol || !s.synced || s.held != nil && s.held.probing {
 		used, found := t.search(f, side, sequence, data, at)
 		if !found {
-			if s.probing && wire > len(data) {
+			if s.held != nil && s.held.probing && wire > len(data) {
 				t.lose(s)
 			}
 			return
@@ -209,14 +198,14 @@ func (t *Table) advance(f *Flow, side int, data []byte, wire int, at int64) {
 // into the copy, and whether a message begins.
 func (t *Table) search(f *Flow, side int, sequence uint32, data []byte, at int64) (used int, found bool) {
 	s := &f.streams[side]
-	if s.probing {
-		n := min(probeBytes-len(s.buffer), len(data))
-		s.buffer = append(s.buffer, data[:n]...)
-		switch t.judge(f, side, s.buffer) {
+	if h := s.held; h != nil && h.probing {
+		n := min(probeBytes-len(h.buffer), len(data))
+		h.buffer = append(h.buffer, data[:n]...)
+		switch t.judge(f, side, h.buffer) {
 		case tooShort:
 			return n, false
 		case isMessage:
-			return n, t.found(f, side, sequence+uint32(n-len(s.buffer)))
+			return n, t.found(f, side, sequence+uint32(n-len(h.buffer)))
 		}
 		t.lose(s)
 		if f.protocol != unknownProtocol && f.protocol != mongoProtocol {
@@ -228,8 +217,9 @@ func (t *Table) search(f *Flow, side int, sequence uint32, data []byte, at int64
 		s.synced = true
 		return 0, true
 	case tooShort:
-		if buffer := t.take(); buffer != nil {
-			s.buffer, s.probing, s.at = append(buffer, data...), true, at
+		if buffer := t.take(probeBytes); buffer != nil {
+			h := t.holding(s)
+			h.buffer, h.probing, h.at, h.offset = append(buffer, data...), true, at, 0
 			return len(data), false
 		}
 		t.counters.NoBuffer++
@@ -242,12 +232,13 @@ func (t *Table) search(f *Flow, side int, sequence uint32, data []byte, at int64
 // found goes on with the message whose start was gathered while probing.
 func (t *Table) found(f *Flow, side int, sequence uint32) bool {
 	s := &f.streams[side]
-	h, _ := mongo.DecodeHeader(s.buffer)
-	if t.isCopy(f, sequence, s.buffer, s.at) {
+	h := s.held
+	header, _ := mongo.DecodeHeader(h.buffer)
+	if t.isCopy(f, sequence, h.buffer, h.at) {
 		t.copied(f)
 		return false
 	}
-	s.probing, s.synced, s.header, s.offset, s.want = false, true, h, 0, min(h.Length, t.headBytes)
+	h.probing, s.synced, h.header, h.offset, h.want = false, true, header, 0, min(header.Length, t.headBytes)
 	return true
 }
 
@@ -266,13 +257,13 @@ func (t *Table) consume(f *Flow, side int, sequence uint32, data []byte, at int6
 	s := &f.streams[side]
 	for len(data) > 0 && f.protocol == mongoProtocol && s.synced {
 		if s.skip > 0 {
-			n := min(s.skip, len(data))
-			s.skip -= n
+			n := min(int(s.skip), len(data))
+			s.skip -= int32(n)
 			data, sequence = data[n:], sequence+uint32(n)
 			continue
 		}
 		var n int
-		if s.buffer != nil {
+		if s.isPartial() {
 			n = t.fill(f, side, data)
 		} else {
 			n = t.begin(f, side, sequence, data, at)
@@ -289,7 +280,7 @@ func (t *Table) begin(f *Flow, side int, sequence uint32, data []byte, at int64)
 		return t.beginPart(f, side, data)
 	}
 	if len(data) < mongo.HeaderBytes {
-		return t.collect(s, data, mongo.HeaderBytes, 0, at)
+		return t.collect(s, data, mongo.HeaderBytes, head{at: at})
 	}
 	h, err := mongo.DecodeHeader(data)
 	if err != nil {
@@ -301,83 +292,99 @@ func (t *Table) begin(f *Flow, side int, sequence uint32, data []byte, at int64)
 		t.copied(f)
 		return 0
 	}
-	s.header, s.at = h, at
 	want := min(h.Length, t.headBytes)
 	if len(data) < want {
-		return t.collect(s, data, want, 0, at)
+		return t.collect(s, data, want, head{header: h, at: at})
 	}
-	head := data[:min(len(data), h.Length)]
-	t.deliver(f, side, 0, head)
-	return len(head)
+	data = data[:min(len(data), h.Length)]
+	t.deliver(f, side, head{header: h, at: at}, data)
+	return len(data)
 }
 
 // beginPart handles the start of a later part of a message.
 func (t *Table) beginPart(f *Flow, side int, data []byte) int {
 	s := &f.streams[side]
-	left := s.header.Length - s.offset
+	h := head{s.held.header, s.held.at, s.held.offset}
+	left := h.header.Length - h.offset
 	want := min(left, t.headBytes)
 	if len(data) < want {
-		return t.collect(s, data, want, s.offset, s.at)
+		return t.collect(s, data, want, h)
 	}
 	part := data[:min(len(data), left)]
-	t.deliver(f, side, s.offset, part)
+	t.deliver(f, side, h, part)
 	return len(part)
 }
 
+// head says what the bytes at hand belong to.
+type head struct {
+	header mongo.Header
+	at     int64
+	offset int // in the message
+}
+
 // collect starts to copy a message or part that is spread over segments.
-func (t *Table) collect(s *stream, data []byte, want, offset int, at int64) int {
-	buffer := t.take()
+func (t *Table) collect(s *stream, data []byte, want int, m head) int {
+	buffer := t.take(len(data))
 	if buffer == nil {
 		t.counters.NoBuffer++
 		t.lose(s)
 		return 0
 	}
-	s.buffer, s.want, s.offset, s.at = append(buffer, data...), want, offset, at
+	h := t.holding(s)
+	h.buffer, h.want, h.header, h.at, h.offset = append(buffer, data...), want, m.header, m.at, m.offset
 	return len(data)
 }
 
 // fill adds to the copy until it has what is wanted.
 func (t *Table) fill(f *Flow, side int, data []byte) int {
 	s := &f.streams[side]
-	n := min(s.want-len(s.buffer), len(data))
-	s.buffer = append(s.buffer, data[:n]...)
-	if len(s.buffer) < s.want {
+	h := s.held
+	n := min(h.want-len(h.buffer), len(data))
+	if len(h.buffer)+n > cap(h.buffer) && !t.enlarge(h, n) {
+		t.counters.NoBuffer++
+		t.lose(s)
+		return 0
+	}
+	h.buffer = append(h.buffer, data[:n]...)
+	if len(h.buffer) < h.want {
 		return n
 	}
-	if s.offset == 0 && s.want == mongo.HeaderBytes {
-		h, err := mongo.DecodeHeader(s.buffer)
+	if h.offset == 0 && h.want == mongo.HeaderBytes {
+		header, err := mongo.DecodeHeader(h.buffer)
 		if err != nil {
 			t.counters.BadHeader++
 			t.lose(s)
 			return 0
 		}
-		s.header = h
-		if s.want = min(h.Length, t.headBytes); s.want > len(s.buffer) {
+		h.header = header
+		if h.want = min(header.Length, t.headBytes); h.want > len(h.buffer) {
 			return n
 		}
 	}
-	buffer := s.buffer
-	s.buffer = nil
-	t.deliver(f, side, s.offset, buffer)
+	buffer := h.buffer
+	h.buffer = nil
+	t.deliver(f, side, head{h.header, h.at, h.offset}, buffer)
 	t.give(buffer)
 	return n
 }
 
 // deliver hands a piece to the handler and sets how the stream goes on.
-func (t *Table) deliver(f *Flow, side int, offset int, data []byte) {
+func (t *Table) deliver(f *Flow, side int, m head, data []byte) {
 	s := &f.streams[side]
-	if offset == 0 {
+	if m.offset == 0 {
 		t.counters.Messages++
 	}
-	end := offset + len(data)
-	t.piece = Piece{Flow: f, Direction: f.direction(side), At: s.at, Header: s.header, Offset: offset, Data: data}
+	end := m.offset + len(data)
+	t.piece = Piece{Flow: f, Direction: f.direction(side), At: m.at, Header: m.header, Offset: m.offset, Data: data}
 	more := t.handler.Piece(&t.piece)
 	t.piece.Data = nil
-	if more >= end && more < s.header.Length {
-		s.inside, s.offset, s.skip = true, more, more-end
+	if more >= end && more < m.header.Length {
+		h := t.holding(s)
+		h.header, h.at, h.offset = m.header, m.at, more
+		s.inside, s.skip = true, int32(more-end)
 		return
 	}
-	s.inside, s.offset, s.skip = false, 0, s.header.Length-end
+	s.inside, s.skip = false, int32(m.header.Length-end)
 }
 
 // direction says which way the messages of a side go.
@@ -386,39 +393,4 @@ func (f *Flow) direction(side int) Direction {
 		return ToClient
 	}
 	return ToServer
-}
-
-// take returns an empty buffer of headBytes, or nil when the limit is reached.
-func (t *Table) take() []byte {
-	if t.bufferLeft < t.headBytes {
-		return nil
-	}
-	t.bufferLeft -= t.headBytes
-	if n := len(t.free); n > 0 {
-		b := t.free[n-1]
-		t.free = t.free[:n-1]
-		return b
-	}
-	return make([]byte, 0, t.headBytes)
-}
-
-// give takes a buffer back. What it held is overwritten: values must not outlive their packet.
-func (t *Table) give(b []byte) {
-	clear(b)
-	t.bufferLeft += t.headBytes
-	if len(t.free) < 256 {
-		t.free = append(t.free, b[:0])
-	}
-}
-
-// release gives back what a stream holds.
-func (t *Table) release(s *stream) {
-	if s.buffer != nil {
-		t.give(s.buffer)
-		s.buffer = nil
-	}
-	if s.late.data != nil {
-		t.give(s.late.data)
-		s.late = lateSegment{}
-	}
 }

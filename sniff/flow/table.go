@@ -1,18 +1,17 @@
 package flow
 
 import (
-	"encoding/binary"
 	"hash/maphash"
+	"math/rand/v2"
 
 	"tidemark/sniff/packet"
-	"tidemark/wire/bson"
 	"tidemark/wire/mongo"
 )
 
 const (
 	defaultHeadBytes   = 16 << 10
 	defaultMaxFlows    = 1 << 16
-	defaultBufferBytes = 16 << 20
+	defaultBufferBytes = 8 << 20
 	defaultIdleNanos   = 600e9
 
 	// maxTries is how many segments of an unknown flow are looked at before it counts as foreign. A capture that begins within a
@@ -20,6 +19,10 @@ const (
 	maxTries = 1 << 15
 	// lingerNanos is how long a closed flow is kept, so that repeated segments of it do not count as a new one.
 	lingerNanos = 5e9
+	// settleNanos is after how long of silence the rest of what a flow began will not come.
+	settleNanos = 5e9
+	// halfNanos is how long a flow is kept that one end has closed: the other end's last segment was not captured.
+	halfNanos = 60e9
 	// repeatWindow is how far behind the expected sequence number a SYN is still a repetition of the flow's own.
 	repeatWindow = 1 << 20
 	// farAway is a distance of sequence numbers that no window of the same connection spans: the ports are used again.
@@ -42,19 +45,18 @@ type Table struct {
 	maxFlows  int
 	idleNanos int64
 
-	index map[flowKey]*Flow
+	index index
 	flows []*Flow
 	last  *Flow // the flow of the previous segment
 	sweep int   // where Expire goes on
 
-	free        [][]byte
-	bufferLeft  int
-	bufferLimit int
-	lastID      uint64
-	piece       Piece // what is handed on, kept here so that it is not allocated each time
-	counters    Counters
-	seed        maphash.Seed
-	recent      [recentSize]recentHead
+	buffers  buffers
+	freeHeld []*held
+	lastID   uint64
+	piece    Piece // what is handed on, kept here so that it is not allocated each time
+	counters Counters
+	seed     maphash.Seed
+	recent   [recentSize]recentHead
 }
 
 // recentHead is the trace of a message start, by which NATed copies are found.
@@ -68,7 +70,7 @@ type recentHead struct {
 func New(o Options, h Handler) *Table {
 	t := &Table{
 		handler: h, detect: len(o.Ports) == 0, headBytes: o.HeadBytes, maxFlows: o.MaxFlows, idleNanos: o.IdleNanos,
-		index: map[flowKey]*Flow{}, seed: maphash.MakeSeed(),
+		index: newIndex(rand.Uint64()), seed: maphash.MakeSeed(),
 	}
 	for _, p := range o.Ports {
 		t.ports[p>>6] |= 1 << (p & 63)
@@ -82,11 +84,11 @@ func New(o Options, h Handler) *Table {
 	if t.idleNanos <= 0 {
 		t.idleNanos = defaultIdleNanos
 	}
-	t.bufferLimit = o.MaxBufferBytes
-	if t.bufferLimit <= 0 {
-		t.bufferLimit = defaultBufferBytes
+	limit := o.MaxBufferBytes
+	if limit <= 0 {
+		limit = defaultBufferBytes
 	}
-	t.bufferLeft = t.bufferLimit
+	t.buffers = newBuffers(t.headBytes, limit)
 	return t
 }
 
@@ -94,7 +96,7 @@ func New(o Options, h Handler) *Table {
 func (t *Table) Counters() Counters { return t.counters }
 
 // Len returns the number of flows that are followed, and BufferBytes what they hold.
-func (t *Table) Len() (flows, bufferBytes int) { return len(t.flows), t.bufferLimit - t.bufferLeft }
+func (t *Table) Len() (flows, bufferBytes int) { return len(t.flows), t.buffers.limit - t.buffers.left }
 
 func (t *Table) serves(port uint16) bool { return t.ports[port>>6]&(1<<(port&63)) != 0 }
 
@@ -120,7 +122,7 @@ func (t *Table) Segment(p *packet.Packet, at int64) {
 	if fromB {
 		key = flowKey{destination, source}
 	}
-	f := t.find(key, p, known)
+	f := t.find(&key, p, known)
 	if f == nil {
 		return
 	}
@@ -133,16 +135,17 @@ func (t *Table) Segment(p *packet.Packet, at int64) {
 }
 
 // find returns the flow of a key, and makes it if the segment may begin one.
-func (t *Table) find(key flowKey, p *packet.Packet, known bool) *Flow {
-	if t.last != nil && t.last.key == key {
+func (t *Table) find(key *flowKey, p *packet.Packet, known bool) *Flow {
+	if t.last != nil && t.last.is(key) {
 		return t.last
 	}
-	f := t.index[key]
+	hash := t.index.hash(key)
+	f := t.index.find(key, hash)
 	if f == nil {
 		if p.Flags&(packet.RST|packet.FIN) != 0 && p.PayloadBytes == 0 {
 			return nil
 		}
-		f = t.add(key)
+		f = t.add(key, hash)
 		if known {
 			f.orient(false)
 		}
@@ -151,28 +154,36 @@ func (t *Table) find(key flowKey, p *packet.Packet, known bool) *Flow {
 	return f
 }
 
-func (t *Table) add(key flowKey) *Flow {
+func (t *Table) add(key *flowKey, hash uint32) *Flow {
 	if len(t.flows) >= t.maxFlows {
 		t.evict()
 	}
 	t.lastID++
-	f := &Flow{id: t.lastID, key: key, slot: len(t.flows)}
-	t.index[key] = f
+	f := &Flow{id: t.lastID, Client: key.a, Server: key.b, hash: hash, slot: int32(len(t.flows))}
 	t.flows = append(t.flows, f)
+	t.index.add(f, len(t.flows))
 	return f
 }
 
 // evict forgets the longest idle of a few flows: near enough to the longest idle of all, at a fixed price.
 func (t *Table) evict() {
-	victim := t.flows[t.sweep%len(t.flows)]
-	for i := range 16 {
-		if f := t.flows[(t.sweep+i)%len(t.flows)]; f.lastAt < victim.lastAt {
+	victim := t.swept()
+	for range 16 {
+		t.sweep++
+		if f := t.swept(); f.lastAt < victim.lastAt {
 			victim = f
 		}
 	}
-	t.sweep += 16
 	t.counters.Evicted++
 	t.remove(victim, true)
+}
+
+// swept returns the flow at which the sweep is; there must be one.
+func (t *Table) swept() *Flow {
+	if t.sweep >= len(t.flows) {
+		t.sweep = 0
+	}
+	return t.flows[t.sweep]
 }
 
 // remove forgets a flow.
@@ -186,7 +197,7 @@ func (t *Table) remove(f *Flow, lost bool) {
 	for i := range f.streams {
 		t.release(&f.streams[i])
 	}
-	delete(t.index, f.key)
+	t.index.remove(f)
 	last := t.flows[len(t.flows)-1]
 	t.flows[f.slot] = last
 	last.slot = f.slot
@@ -202,19 +213,41 @@ func (t *Table) remove(f *Flow, lost bool) {
 
 // Expire forgets flows that were silent for too long; call it about once a second. It looks at a part of the table each time.
 func (t *Table) Expire(now int64) {
-	n := max(len(t.flows)/8, 64)
-	for range min(n, len(t.flows)) {
+	idle := t.patience()
+	for range min(max(len(t.flows)/8, 64), len(t.flows)) {
 		if len(t.flows) == 0 {
 			return
 		}
-		f := t.flows[t.sweep%len(t.flows)]
-		t.sweep++
-		if f.closing == bothClosed && now-f.lastAt > lingerNanos {
+		f := t.swept()
+		silent := now - f.lastAt
+		switch {
+		case f.closing == bothClosed && silent > lingerNanos:
 			t.remove(f, false)
-		} else if now-f.lastAt > t.idleNanos {
+		case silent > idle || f.closing != 0 && silent > halfNanos:
+			t.counters.Idle++
+			if silent <= t.idleNanos {
+				t.counters.Hastened++
+			}
 			t.remove(f, true)
+		default:
+			if silent > settleNanos {
+				t.settle(f)
+			}
+			t.sweep++ // Where a flow was removed, there is another one now.
 		}
 	}
+}
+
+// patience is how long a silent flow is kept. Where more connections come than the table has room for in ten minutes, most of the silent ones
+// are closed in truth and the end of them was not captured; memory is better spent on those that speak.
+func (t *Table) patience() int64 {
+	switch n := len(t.flows); {
+	case n > t.maxFlows/2:
+		return t.idleNanos / 60
+	case n > t.maxFlows/4:
+		return t.idleNanos / 10
+	}
+	return t.idleNanos
 }
 
 // Close forgets every flow.
@@ -275,141 +308,13 @@ func (t *Table) open(f *Flow, side int, p *packet.Packet) {
 // restart begins a new connection between the same ends.
 func (t *Table) restart(f *Flow) *Flow {
 	oriented, flipped, at := f.oriented, f.flipped, f.lastAt
+	key := f.key()
 	t.remove(f, f.closing != bothClosed)
-	f = t.add(f.key)
+	f = t.add(&key, f.hash)
 	f.lastAt = at
 	if oriented {
 		f.orient(flipped)
 	}
 	t.last = f
 	return f
-}
-
-// judgement is what the start of a segment says of a message.
-type judgement uint8
-
-const (
-	noMessage judgement = iota
-	tooShort            // it may be a message; more bytes will tell
-	isMessage
-)
-
-// judge says whether a message begins at the start of head. Of an unknown flow it finds out what it speaks.
-func (t *Table) judge(f *Flow, side int, head []byte) judgement {
-	s := &f.streams[side]
-	fresh := f.protocol == unknownProtocol && f.Handshake && s.synced // the connection's first bytes
-	if f.protocol == unknownProtocol && isTLS(head) {
-		t.encrypted(f)
-		return noMessage
-	}
-	h, err := mongo.DecodeHeader(head)
-	if err == mongo.ErrShort && fresh {
-		return tooShort
-	}
-	if err != nil {
-		return t.foreign(f)
-	}
-	if known := fresh && f.oriented && t.serves(f.Server.Port); !known {
-		switch {
-		case len(head) < probeBytes && h.Length >= probeBytes:
-			return tooShort
-		case !mongo.Plausible(h, head):
-			return t.foreign(f)
-		}
-	}
-	if f.protocol == mongoProtocol {
-		return isMessage
-	}
-	if !f.oriented {
-		fromServer, known := senderIsServer(f, side, h, head)
-		if !known {
-			return noMessage
-		}
-		f.orient((side == 1) != fromServer)
-	}
-	f.protocol = mongoProtocol
-	t.counters.Flows++
-	return isMessage
-}
-
-// foreign counts a segment of an unknown flow that begins no message, and gives the flow up after many.
-func (t *Table) foreign(f *Flow) judgement {
-	if f.protocol != unknownProtocol {
-		return noMessage
-	}
-	if f.tries++; t.detect && f.tries >= maxTries {
-		f.protocol = foreignProtocol
-	}
-	return noMessage
-}
-
-// isTLS reports whether a TLS record of a handshake begins at the start of b.
-func isTLS(b []byte) bool { return len(b) >= 3 && b[0] == 0x16 && b[1] == 3 && b[2] <= 4 }
-
-// encrypted notes that a flow speaks TLS; it counts where a MongoDB server is known or likely.
-func (t *Table) encrypted(f *Flow) {
-	f.protocol = foreignProtocol
-	if t.serves(f.key.a.Port) || t.serves(f.key.b.Port) || t.detect && (usualPort(f.key.a.Port) || usualPort(f.key.b.Port)) {
-		f.protocol = encryptedProtocol
-		t.counters.Encrypted++
-	}
-}
-
-// usualPort reports whether MongoDB uses a port by default.
-func usualPort(p uint16) bool { return p >= 27017 && p <= 27020 }
-
-// senderIsServer tells from a message which end sent it. responseTo says little: old clients set it on requests, and the reply
-// to a client's request number 0 has 0.
-func senderIsServer(f *Flow, side int, h mongo.Header, payload []byte) (server, known bool) {
-	switch h.Op {
-	case mongo.OpReply, mongo.OpCommandReply:
-		return true, true
-	case mongo.OpCompressed:
-		if server, known = byPort(f, side); known {
-			return server, true
-		}
-		return h.ResponseTo != 0, true
-	case mongo.OpMsg:
-	default:
-		return false, true
-	}
-	var m mongo.Message
-	_ = mongo.Decode(payload, &m)
-	if m.SequenceCount > 0 {
-		return false, true
-	}
-	var e bson.Element
-	switch {
-	case m.Body == nil:
-	case bson.Lookup(m.Body, "$db", &e), bson.Lookup(m.Body, "lsid", &e):
-		return false, true
-	case bson.Lookup(m.Body, "ok", &e), bson.Lookup(m.Body, "cursor", &e) && e.Kind == bson.Document:
-		return true, true
-	}
-	return byPort(f, side)
-}
-
-// byPort tells the server by its port, where one end has a usual one and the other has not.
-func byPort(f *Flow, side int) (server, known bool) {
-	a, b := usualPort(f.key.a.Port), usualPort(f.key.b.Port)
-	return a == (side == 0), a != b
-}
-
-// isCopy reports whether the message at the start of payload was just seen on another flow: the same sequence number and bytes
-// under other addresses, as NAT and bridges show them.
-func (t *Table) isCopy(f *Flow, sequence uint32, payload []byte, at int64) bool {
-	if f.checked >= copyChecks {
-		return false
-	}
-	f.checked++
-	var head [64]byte
-	binary.LittleEndian.PutUint32(head[:], sequence)
-	n := copy(head[4:], payload)
-	hash := maphash.Bytes(t.seed, head[:4+n])
-	slot := &t.recent[hash%recentSize]
-	if slot.hash == hash && slot.flow != f.id && at-slot.at < copyWindow && at >= slot.at {
-		return true
-	}
-	*slot = recentHead{hash: hash, at: at, flow: f.id}
-	return false
 }

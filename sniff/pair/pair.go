@@ -16,10 +16,8 @@ import (
 type Request struct {
 	// At is the capture time of its first byte, Unix nanoseconds.
 	At int64
-	// Server and Client are the ends of its connection.
-	Server, Client flow.Endpoint
-	// Application is the name from the connection's handshake; empty when it was not seen.
-	Application                   string
+	// Peer is who asked whom.
+	Peer                          *Peer
 	Command, Database, Collection string
 	// Statements are the distinct statements and how often each occurs. For a getMore they are those of the command that opened the
 	// cursor.
@@ -30,12 +28,17 @@ type Request struct {
 	Monitoring, Cluster, Waits bool
 	// Unacknowledged: no reply will come.
 	Unacknowledged bool
-	// Tag is the same for all requests of a connection from one application.
-	Tag *Tag
 }
 
-// Tag is a place where the sink keeps what belongs to a connection.
-type Tag struct{ Value any }
+// Peer is what all requests of a connection from one application share.
+type Peer struct {
+	// Server and Client are the ends of the connection.
+	Server, Client flow.Endpoint
+	// Application is the name from the connection's handshake; empty when it was not seen.
+	Application string
+	// Value is a place where the sink keeps what belongs to the peer.
+	Value any
+}
 
 // Reply is how a request ended.
 type Reply struct {
@@ -65,15 +68,15 @@ type Counters struct {
 	MalformedMessage, MalformedCommand, MalformedReply, MalformedCompression uint64
 	// Unreadable counts requests of which too little was captured to tell what they are.
 	Unreadable uint64
-	// NoRoom counts requests that were not remembered because too many waited.
+	// NoRoom counts requests that were forgotten before their reply came because too many waited.
 	NoRoom uint64
 }
 
 const (
 	// maxPending bounds the requests that wait on one connection; modern drivers have one at a time.
 	maxPending = 64
-	// maxWaiting bounds those of all connections.
-	maxWaiting = 1 << 16
+	// maxWaiting bounds those of all connections; the longest waiting make room.
+	maxWaiting = 1 << 15
 	// maxHeadBytes bounds the copies of commands that are put together from parts.
 	maxHeadBytes = 4 << 20
 	// maxCursors bounds the cursors that are remembered; cursorNanos is how long one lives without use, as on a server.
@@ -91,8 +94,11 @@ type Pairer struct {
 	inflater *mongo.Inflater
 	cursors  map[cursorKey]*cursor
 	counters Counters
-	waiting  int // requests that wait on all connections
-	heads    int // bytes of all connections' parts
+	// The requests that wait on all connections, and how many.
+	oldest, newest *pending
+	waiting        int
+	heads          int   // bytes of all connections' parts
+	swept          int64 // when cursors were expired
 
 	// What is at hand, kept here because what is handed to an interface would be allocated each time.
 	message mongo.Message
@@ -126,14 +132,20 @@ func New(finder *shape.Finder, sink Sink) (*Pairer, error) {
 // Counters returns what was counted so far.
 func (p *Pairer) Counters() Counters { return p.counters }
 
+// Waiting returns how many requests wait for their reply.
+func (p *Pairer) Waiting() int { return p.waiting }
+
 // connection is the state of one flow.
 type connection struct {
-	application string
-	internal    bool
-	tag         *Tag
-	pending     []*pending
+	internal bool
+	// pending is the newest of the requests that wait, count how many do.
+	count   uint8
+	pending *pending
 	// parts is a message whose command is longer than what is looked at, or nil.
 	parts *parts
+	// peer is that of the application; first as long as no other takes over.
+	peer  *Peer
+	first Peer
 }
 
 // pending is a request that waits for its reply.
@@ -145,13 +157,18 @@ type pending struct {
 	tails   bool // which will wait for data on purpose
 	cursor  int64
 	request Request
+	// connection is where it waits, before an older request; older and newer are its neighbours on all connections.
+	connection   *connection
+	before       *pending
+	older, newer *pending
 }
 
 // Piece implements flow.Handler.
 func (p *Pairer) Piece(piece *flow.Piece) int {
 	c, _ := piece.Flow.State.(*connection)
 	if c == nil {
-		c = &connection{tag: &Tag{}}
+		c = &connection{first: Peer{Server: piece.Flow.Server, Client: piece.Flow.Client}}
+		c.peer = &c.first
 		piece.Flow.State = c
 	}
 	if piece.Direction == flow.ToClient {
@@ -268,15 +285,14 @@ func (p *Pairer) report(piece *flow.Piece, c *connection, at int64) {
 		p.blind(piece, c)
 		return
 	}
-	if cmd.Application != "" && cmd.Application != c.application {
-		c.application, c.tag = cmd.Application, &Tag{}
+	if cmd.Application != "" && cmd.Application != c.peer.Application {
+		c.rename(cmd.Application)
 	}
 	c.internal = c.internal || cmd.Internal
 	q := p.take()
 	q.id, q.cursor, q.tails, q.opens = piece.Header.RequestID, cmd.CursorID, cmd.Awaits, !cmd.Monitoring && !cmd.Silent
 	q.request = Request{
-		At: at, Server: piece.Flow.Server, Client: piece.Flow.Client, Application: c.application, Tag: c.tag,
-		Command: cmd.Name, Database: cmd.Database, Collection: cmd.Collection, Statements: cmd.Statements,
+		At: at, Peer: c.peer, Command: cmd.Name, Database: cmd.Database, Collection: cmd.Collection, Statements: cmd.Statements,
 		Bytes: piece.Header.Length, Monitoring: cmd.Monitoring, Cluster: cmd.Cluster || c.internal && !cmd.Monitoring, Waits: cmd.Monitoring,
 		Unacknowledged: m.MoreToCome,
 	}
@@ -295,47 +311,13 @@ func (p *Pairer) report(piece *flow.Piece, c *connection, at int64) {
 	p.wait(c, q)
 }
 
-// take returns an empty place for a request.
-func (p *Pairer) take() *pending {
-	if n := len(p.free); n > 0 {
-		q := p.free[n-1]
-		p.free = p.free[:n-1]
-		return q
-	}
-	return &pending{}
-}
-
-// give takes a place back.
-func (p *Pairer) give(q *pending) {
-	if len(p.free) < 1024 {
-		*q = pending{}
-		p.free = append(p.free, q)
-	}
-}
-
-// wait remembers a request until its reply comes. On a full table the oldest of the connection makes room.
-func (p *Pairer) wait(c *connection, q *pending) {
-	if p.waiting >= maxWaiting && len(c.pending) == 0 {
-		p.counters.NoRoom++
-		p.give(q)
+// rename gives a connection's peer its application's name. What waits keeps the peer that it has.
+func (c *connection) rename(application string) {
+	if c.pending == nil && c.peer == &c.first {
+		c.first.Application, c.first.Value = application, nil
 		return
 	}
-	if len(c.pending) >= maxPending || p.waiting >= maxWaiting {
-		p.forgo(c.pending[0])
-		copy(c.pending, c.pending[1:])
-		c.pending = c.pending[:len(c.pending)-1]
-	}
-	c.pending = append(c.pending, q)
-	p.waiting++
-}
-
-// forgo counts a request whose reply will not come, and gives up its place.
-func (p *Pairer) forgo(q *pending) {
-	p.waiting--
-	if !q.further && !q.blind && !q.request.Monitoring {
-		p.counters.UnmatchedRequests++
-	}
-	p.give(q)
+	c.peer = &Peer{Server: c.first.Server, Client: c.first.Client, Application: application}
 }
 
 // useCursor gives a getMore the shape of the command that opened its cursor.
@@ -343,7 +325,7 @@ func (p *Pairer) useCursor(r *Request, cmd *shape.Command) {
 	if cmd.Name != "getMore" {
 		return
 	}
-	if origin := p.cursors[cursorKey{r.Server, cmd.CursorID}]; origin != nil {
+	if origin := p.cursors[cursorKey{r.Peer.Server, cmd.CursorID}]; origin != nil {
 		origin.at = r.At
 		cmd.Statements = append(cmd.Statements[:0], origin.statement)
 		r.Statements, r.Waits = cmd.Statements, origin.waits
@@ -362,10 +344,9 @@ func (p *Pairer) Closed(f *flow.Flow, _ bool) {
 	if c == nil {
 		return
 	}
-	for i := range c.pending {
-		p.forgo(c.pending[i])
+	for c.pending != nil {
+		p.forgo(c.pending)
 	}
-	c.pending = nil
 	if c.parts != nil {
 		p.counters.Unreadable++
 		p.drop(c)
@@ -374,6 +355,7 @@ func (p *Pairer) Closed(f *flow.Flow, _ bool) {
 
 // Expire forgets cursors that were not used for ten minutes.
 func (p *Pairer) Expire(now int64) {
+	p.swept = now
 	for k, c := range p.cursors {
 		if now-c.at > cursorNanos {
 			delete(p.cursors, k)

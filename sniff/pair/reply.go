@@ -17,21 +17,21 @@ type outcome struct {
 
 // reply handles the start of a reply.
 func (p *Pairer) reply(piece *flow.Piece, c *connection) {
-	at := find(c.pending, piece.Header.ResponseTo)
-	if at < 0 {
+	q := c.find(piece.Header.ResponseTo)
+	if q == nil {
 		p.counters.UnmatchedReplies++
 		return
 	}
 	err := p.decode(piece.Header, piece.Data)
 	m := &p.message
-	q := c.pending[at]
 	further := q.further
 	if err == nil && m.MoreToCome && m.Op == mongo.OpMsg {
 		// The next reply of the chain answers this one, not the request.
 		q.id, q.further = piece.Header.RequestID, true
+		p.detach(q)
+		p.append(q)
 	} else {
-		c.pending = append(c.pending[:at], c.pending[at+1:]...)
-		p.waiting--
+		p.unlink(q)
 		defer p.give(q)
 	}
 	if q.blind {
@@ -58,16 +58,6 @@ func (p *Pairer) reply(piece *flow.Piece, c *connection) {
 
 // wipe overwrites what was unpacked of the message at hand.
 func (p *Pairer) wipe() { p.inflater.Wipe() }
-
-// find returns the place of the newest request with an id, or -1.
-func find(pending []*pending, id uint32) int {
-	for i := len(pending) - 1; i >= 0; i-- {
-		if pending[i].id == id {
-			return i
-		}
-	}
-	return -1
-}
 
 // read reads a reply's document.
 func (p *Pairer) read(m *mongo.Message, out *outcome) {
@@ -215,18 +205,20 @@ func countElements(e *bson.Element) (n int, whole bool) {
 // batch that was not looked at; then its getMores count under their own name.
 func (p *Pairer) trackCursor(q *pending, out *outcome, at int64) {
 	if q.cursor != 0 && (out.reply.Failed || out.hasCursor && out.cursor == 0) {
-		delete(p.cursors, cursorKey{q.request.Server, q.cursor})
+		delete(p.cursors, cursorKey{q.request.Peer.Server, q.cursor})
 	}
 	if !q.opens || len(q.request.Statements) == 0 || !out.hasCursor || out.cursor == 0 {
 		return
 	}
-	key := cursorKey{q.request.Server, out.cursor}
+	key := cursorKey{q.request.Peer.Server, out.cursor}
 	if known := p.cursors[key]; known != nil {
 		known.at = at
 		return
 	}
 	if len(p.cursors) >= maxCursors {
-		p.Expire(at)
+		if at-p.swept > 1e9 {
+			p.Expire(at)
+		}
 		if len(p.cursors) >= maxCursors {
 			return
 		}

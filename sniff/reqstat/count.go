@@ -62,23 +62,23 @@ func (i *Instance) command(r *pair.Request) *entry {
 	return e
 }
 
-// client returns the entry of a request's client, which its connection's tag knows.
+// client returns the entry of a request's client, which its peer knows.
 func (i *Instance) client(r *pair.Request) *entry {
-	e, _ := r.Tag.Value.(*entry)
+	e, _ := r.Peer.Value.(*entry)
 	if e == nil || e.dead || e.instance != i {
-		e = lookup(i, i.clients, Client{r.Application, flow.Endpoint{Address: r.Client.Address}}, Client{Application: OtherName}, maxClients)
+		e = lookup(i, i.clients, Client{r.Peer.Application, flow.Endpoint{Address: r.Peer.Client.Address}}, Client{Application: OtherName}, maxClients)
 		if e.latency == nil && i.sketched < maxClientLatencies {
 			e.latency = new(sketch.Sketch)
 			i.sketched++
 		}
-		r.Tag.Value = e
+		r.Peer.Value = e
 	}
 	return e
 }
 
 // Request implements pair.Sink.
 func (t *Table) Request(r *pair.Request) {
-	i := t.instance(&r.Server)
+	i := t.instance(&r.Peer.Server)
 	if i == nil {
 		t.Overflow++
 		return
@@ -121,7 +121,7 @@ func (s *Statistics) request(r *pair.Request, bytes uint64) {
 
 // Reply implements pair.Sink.
 func (t *Table) Reply(r *pair.Request, reply *pair.Reply) {
-	i := t.instance(&r.Server)
+	i := t.instance(&r.Peer.Server)
 	if i == nil {
 		return
 	}

@@ -33,7 +33,7 @@ func shapes(t *testing.T, n int) (*shape.Finder, []*shape.Shape) {
 }
 
 func request(s *shape.Shape, port uint16) *pair.Request {
-	return &pair.Request{Server: flow.Endpoint{Port: port}, Command: s.Command, Database: s.Database, Collection: s.Collection, Statements: s.Single(), Bytes: 100, Tag: &pair.Tag{}}
+	return &pair.Request{Peer: &pair.Peer{Server: flow.Endpoint{Port: port}}, Command: s.Command, Database: s.Database, Collection: s.Collection, Statements: s.Single(), Bytes: 100}
 }
 
 func TestTable_drain(t *testing.T) {
@@ -106,7 +106,7 @@ func TestTable_bounds(t *testing.T) {
 	table := New(f.Other())
 	for i := range maxClients + 100 {
 		r := request(s[0], 1)
-		r.Client.Address[3], r.Client.Address[4] = byte(i), byte(i>>8)
+		r.Peer.Client.Address[3], r.Peer.Client.Address[4] = byte(i), byte(i>>8)
 		table.Request(r)
 	}
 	for i := range 400 {
