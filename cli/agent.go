@@ -47,7 +47,7 @@ func runAgent(c *cobra.Command, s *settings) error {
 	}
 	options.Mongo.DropPrivileges = true
 	if options.Mongo.Interface != "" {
-		debug.SetGCPercent(garbagePercent)
+		debug.SetGCPercent(agentGarbagePercent)
 		dropUnusedPages()
 	}
 	a, err := agent.Open(c.Context(), spool(conf.Data), options)

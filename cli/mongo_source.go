@@ -48,8 +48,11 @@ type watch struct {
 // garbage often costs little.
 const garbagePercent = 20
 
+// agentGarbagePercent is less, because an agent keeps items of its host too, and an item for each quantity of a shape.
+const agentGarbagePercent = 10
+
 // pagesDroppedEvery is after how many seconds the pages of the program that came back are dropped again.
-const pagesDroppedEvery = 60
+const pagesDroppedEvery = 20
 
 // run watches until the context or the source ends and calls tick once a second.
 func (w *watch) run(ctx context.Context, tick func(from, to int64)) error {

@@ -38,7 +38,7 @@ func dropUnusedPages() {
 	}
 }
 
-// keepPagesDropped drops them again every minute, as all kinds of access bring back more than they need, until the context ends.
+// keepPagesDropped drops them again now and then, as all kinds of access bring back more than they need, until the context ends.
 func keepPagesDropped(ctx context.Context) {
 	again := time.NewTicker(pagesDroppedEvery * time.Second)
 	defer again.Stop()

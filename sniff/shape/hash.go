@@ -186,16 +186,17 @@ func foldDocument(h uint64, doc []byte, isArray bool, depth int, in mode) uint64
 	}
 	ordered, masked := in == inPipeline || in == keepPaths, false
 	for at := 4; at < end; {
-		if in == maskAll {
-			// The usual case, without a detour.
-			if isArray {
-				at = skipValues(doc[:end], at, masked)
-			} else {
-				h, at = foldPlain(h, doc[:end], at, depth)
-			}
-			if at >= end {
-				break
-			}
+		switch {
+		case in == maskAll && isArray:
+			// The usual cases, without a detour.
+			at = skipValues(doc[:end], at, masked)
+		case in == maskAll:
+			h, at = foldPlain(h, doc[:end], at, depth)
+		case in == keepDirections && !isArray:
+			h, at = foldDirections(h, doc[:end], at)
+		}
+		if at >= end {
+			break
 		}
 		kind := bson.Kind(doc[at])
 		start := at + 1
@@ -299,6 +300,42 @@ func foldPlain(h uint64, doc []byte, at, depth int) (uint64, int) {
 	return h, at
 }
 
+// foldDirections adds elements with names of up to seven letters and numbers that are directions, from at on. It returns where it stopped:
+// at the first element that is anything else.
+func foldDirections(h uint64, doc []byte, at int) (uint64, int) {
+	for at+9 <= len(doc) {
+		word := binary.LittleEndian.Uint64(doc[at+1:])
+		zero := (word - lowBits) &^ word & highBits
+		if zero == 0 {
+			return h, at
+		}
+		behind := ^uint64(0) << ((bits.TrailingZeros64(zero) - 7) & 63)
+		word &^= behind
+		if filled := word | behind; (filled-lowBits*plainLow)&^filled&highBits != 0 {
+			return h, at
+		}
+		v := at + 2 + bits.TrailingZeros64(zero)>>3
+		var way int64
+		switch kind := bson.Kind(doc[at]); {
+		case kind == bson.Int32 && v+4 <= len(doc):
+			way = int64(int32(binary.LittleEndian.Uint32(doc[v:])))
+			at = v + 4
+		case kind == bson.Int64 && v+8 <= len(doc):
+			way = int64(binary.LittleEndian.Uint64(doc[v:]))
+			at = v + 8
+		default:
+			return h, at
+		}
+		h = fold(h, word|markScalar)
+		if way == 1 || way == -1 {
+			h = fold(h, uint64(way)&^markAll|markDirection)
+		} else {
+			h = fold(h, markScalar)
+		}
+	}
+	return h, at
+}
+
 // skipValues passes over the values of a masked list from at on, once one of them was added. It returns where it stopped.
 func skipValues(doc []byte, at int, masked bool) int {
 	for masked && at+9 <= len(doc) {
@@ -385,7 +422,7 @@ func foldParts(h uint64, doc []byte, l *layout, fields *marks) (uint64, bool) {
 		if start+8 <= len(doc) {
 			word = binary.LittleEndian.Uint64(doc[start:])
 			if z := (word - lowBits) &^ word & highBits; z != 0 {
-				word &^= ^uint64(0) << (bits.TrailingZeros64(z) - 7)
+				word &^= ^uint64(0) << ((bits.TrailingZeros64(z) - 7) & 63)
 				zero += bits.TrailingZeros64(z) >> 3
 			} else {
 				zero = zeroAt(doc, start+8)
@@ -402,26 +439,28 @@ func foldParts(h uint64, doc []byte, l *layout, fields *marks) (uint64, bool) {
 		if next < v {
 			next = variableEnd(doc, kind, v)
 		}
-		if next < 0 || next > end {
+		if next < v || next > end {
 			return h, false
 		}
 		at = next
 		s := l.slot(word)
-		if s.word != word || zero-start > 7 && s.name != string(doc[start:zero]) || s.index == noField {
+		if s.word != word || s.index == noField || zero-start > 7 && s.name != string(doc[start:zero]) {
 			continue
 		}
-		switch {
-		case s.index == markField:
+		if s.index == markField {
 			if fields != nil {
 				fields.field(doc[start:zero], doc[v:next], kind)
 			}
-		case l.parts[s.index].present:
-			e := bson.Element{Kind: kind, Value: doc[v:next]}
-			if e.Truthy() {
-				h = fold(h, uint64(s.index)|markText)
-			}
-		default:
-			h = foldPart(fold(h, uint64(s.index)|markText), kind, doc[v:next], l.parts[s.index].mode)
+			continue
+		}
+		h = fold(h, uint64(s.index)|markText)
+		p := &l.parts[s.index]
+		if !p.present {
+			h = foldPart(h, kind, doc[v:next], p.mode)
+			continue
+		}
+		if e := (bson.Element{Kind: kind, Value: doc[v:next]}); e.Truthy() {
+			h = fold(h, markScalar)
 		}
 	}
 	return h, true
