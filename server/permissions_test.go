@@ -100,7 +100,7 @@ const twoHosts = `{"zabbix_export":{"version":"6.0","groups":[{"uuid":"012345678
 {"host":"own-host","name":"Own","groups":[{"name":"Own"}],"items":[{"name":"Temperature","type":"TRAP","key":"temperature","delay":"0","value_type":"FLOAT","triggers":[
 {"expression":"last(/own-host/temperature)>10","name":"Too warm on own","priority":"HIGH","manual_close":"YES"}]}]},
 {"host":"foreign-7f3a","name":"The foreign-7f3a","groups":[{"name":"Foreign"}],"items":[{"name":"Temperature of foreign-7f3a","type":"TRAP","key":"temperature","delay":"0","value_type":"FLOAT","triggers":[
-{"expression":"last(/foreign-7f3a/temperature)>10","name":"Too warm on foreign-7f3a","priority":"HIGH"}]}],
+{"expression":"last(/foreign-7f3a/temperature)>10","name":"Too warm on foreign-7f3a","priority":"HIGH","manual_close":"YES"}]}],
 "discovery_rules":[{"name":"Rule of foreign-7f3a","type":"TRAP","key":"rule","delay":"0"}]}]}}`
 
 // caller is somebody who sends requests.

@@ -8,18 +8,27 @@ import (
 	"tidemark/model"
 )
 
-// onHosts changes documents of hosts, one for each object of the call: find says which host an object is of, change makes the change and
-// answers the id of what was changed.
+// onHosts changes documents of hosts and answers ids.
 func (c *call) onHosts(answer string, find func(*params) (*model.Host, error), change func(*params, *owner, *model.Host) (string, error)) ([]byte, error) {
+	ids, err := c.eachOnHosts(find, change)
+	if err != nil {
+		return nil, err
+	}
+	return encodeJSON(map[string]any{answer: ids})
+}
+
+// eachOnHosts changes documents of hosts, one for each object of the call: find says which host an object is of, change makes the change and
+// returns the id of what was changed.
+func (c *call) eachOnHosts(find func(*params) (*model.Host, error), change func(*params, *owner, *model.Host) (string, error)) ([]string, error) {
 	given, err := c.objects()
 	if err != nil {
 		return nil, err
 	}
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	c.configuration = c.options.Configuration()
 	ids := []string{}
 	for _, p := range given {
+		c.configuration = c.options.Configuration()
 		h, err := find(p)
 		if err != nil {
 			return nil, err
@@ -37,7 +46,7 @@ func (c *call) onHosts(answer string, find func(*params) (*model.Host, error), c
 		}
 		ids = append(ids, id)
 	}
-	return encodeJSON(map[string]any{answer: ids})
+	return ids, nil
 }
 
 // hostInParams finds the host that hostid names.

@@ -54,6 +54,36 @@ z.event.acknowledge(eventids=problems[0]["eventid"], action=6, message="looked a
 event = z.event.get(eventids=problems[0]["eventid"], selectAcknowledges="extend")[0]
 assert event["acknowledged"] == "1" and event["acknowledges"][0]["message"] == "looked at", event
 
+event_id = problems[0]["eventid"]
+z.event.acknowledge(eventids=[event_id], action=8 + 32, severity=5, suppress_until=int(time.time()) + 3600)
+problem = z.problem.get(eventids=event_id, output="extend", selectSuppressionData="extend", suppressed=True)[0]
+assert problem["severity"] == "5" and problem["suppressed"] == "1" and problem["suppression_data"][0]["maintenanceid"] == "0", problem
+z.event.acknowledge(eventids=event_id, action=16 + 64)
+problem = z.problem.get(eventids=event_id, output=["acknowledged", "suppressed"])[0]
+assert problem["acknowledged"] == "0" and problem["suppressed"] == "0", problem
+try:
+    z.event.acknowledge(eventids=event_id, action=1)
+    raise SystemExit("a problem is closed although its trigger does not allow it")
+except ZabbixAPIException as e:
+    assert "trigger does not allow manual closing" in str(e), e
+
+made = z.item.create(hostid=room, name="Humidity", key_="humidity", type=2, value_type=3, units="%", preprocessing=[
+    {"type": 1, "params": "100", "error_handler": 0, "error_handler_params": ""}])["itemids"][0]
+z.item.update(itemid=made, name="Wet", history="3d")
+assert z.item.get(itemids=made, output=["name", "key_", "history"])[0] == {"itemid": made, "name": "Wet", "key_": "humidity", "history": "259200"}
+wet = z.trigger.create(description="Too wet", expression="last(/room 1/humidity)>80", priority=2, manual_close=1)["triggerids"][0]
+z.trigger.update(triggerid=wet, priority=3, tags=[{"tag": "scope", "value": "air"}])
+trigger = z.trigger.get(triggerids=wet, output=["priority", "manual_close"], selectTags="extend", selectItems=["key_"])[0]
+assert trigger["priority"] == "3" and trigger["manual_close"] == "1" and trigger["tags"] == [{"tag": "scope", "value": "air"}], trigger
+try:
+    z.item.create(hostid=room, name="Again", key_="humidity", type=2, value_type=3)
+    raise SystemExit("a key is taken twice")
+except ZabbixAPIException as e:
+    assert "already exists on the host" in str(e), e
+assert z.trigger.delete(wet) == {"triggerids": [wet]}
+assert z.item.delete(made) == {"itemids": [made]}
+assert z.item.get(itemids=[made], countOutput=True) == "0"
+
 text = z.configuration.export(format="yaml", options={"hosts": [room]})
 assert "room 1" in text
 assert z.confimport("yaml", text, {"hosts": {"createMissing": True, "updateExisting": True}}) is True

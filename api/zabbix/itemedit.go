@@ -1,0 +1,296 @@
+package zabbix
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tidemark/model"
+)
+
+// The names of exports for Zabbix's numbers.
+var (
+	itemTypes = []string{
+		"ZABBIX_PASSIVE", "", "TRAP", "SIMPLE", "", "INTERNAL", "", "ZABBIX_ACTIVE", "", "", "EXTERNAL", "ODBC", "IPMI", "SSH", "TELNET", "CALCULATED", "JMX",
+		"SNMP_TRAP", "DEPENDENT", "HTTP_AGENT", "SNMP_AGENT", "SCRIPT", "BROWSER",
+	}
+	itemValueTypes = []string{"FLOAT", "CHAR", "LOG", "UNSIGNED", "TEXT", "BINARY"}
+	stepTypes      = []string{
+		"", "MULTIPLIER", "RTRIM", "LTRIM", "TRIM", "REGEX", "BOOL_TO_DECIMAL", "OCTAL_TO_DECIMAL", "HEX_TO_DECIMAL", "SIMPLE_CHANGE", "CHANGE_PER_SECOND",
+		"XMLPATH", "JSONPATH", "IN_RANGE", "MATCHES_REGEX", "NOT_MATCHES_REGEX", "CHECK_JSON_ERROR", "CHECK_XML_ERROR", "CHECK_REGEX_ERROR",
+		"DISCARD_UNCHANGED", "DISCARD_UNCHANGED_HEARTBEAT", "JAVASCRIPT", "PROMETHEUS_PATTERN", "PROMETHEUS_TO_JSON", "CSV_TO_JSON", "STR_REPLACE",
+		"CHECK_NOT_SUPPORTED", "XML_TO_JSON", "SNMP_WALK_VALUE", "SNMP_WALK_TO_JSON", "SNMP_GET_VALUE",
+	}
+	stepFailures = []string{"ORIGINAL_ERROR", "DISCARD_VALUE", "CUSTOM_VALUE", "CUSTOM_ERROR"}
+	enabledNames = []string{"ENABLED", "DISABLED"}
+	noYes        = []string{"NO", "YES"}
+	// itemNumbers are the members that are numbers in calls and names in exports.
+	itemNumbers = map[string][]string{
+		"type": itemTypes, "value_type": itemValueTypes, "status": enabledNames, "request_method": {"GET", "POST", "PUT", "HEAD"}, "retrieve_mode": {"BODY", "HEADERS", "BOTH"},
+		"post_type": {"RAW", "", "JSON", "XML"}, "output_format": {"RAW", "JSON"}, "follow_redirects": noYes, "verify_peer": noYes, "verify_host": noYes, "allow_traps": noYes,
+		"authtype": {"NONE", "BASIC", "NTLM", "KERBEROS", "DIGEST"},
+	}
+	// itemTexts are the members that are the same in both.
+	itemTexts = []string{
+		"name", "delay", "units", "history", "trends", "description", "params", "snmp_oid", "ipmi_sensor", "jmx_endpoint", "username", "password", "url", "timeout", "posts",
+		"status_codes", "allowed_hosts", "logtimefmt", "http_proxy",
+	}
+	itemPairs = []string{"headers", "query_fields", "parameters"}
+)
+
+// object is an object of a document.
+type object = map[string]any
+
+// fillNumbers sets members that are numbers in calls and names in documents.
+func (p *params) fillNumbers(into object, numbers map[string][]string) {
+	for member, names := range numbers {
+		if _, ok := p.get(member); !ok {
+			continue
+		}
+		n := p.number(member, 0, int64(len(names)-1))
+		if names[n] == "" {
+			p.fail(member, "value must be one of those that the documentation of the API lists")
+			continue
+		}
+		into[member] = names[n]
+	}
+}
+
+// fillTexts sets members that are the same in calls and documents; empty ones are left out of documents.
+func (p *params) fillTexts(into object, members []string) {
+	for _, member := range members {
+		if _, ok := p.get(member); !ok {
+			continue
+		}
+		if text := p.text(member); text != "" {
+			into[member] = text
+		} else {
+			delete(into, member)
+		}
+	}
+}
+
+// fillTags sets tags that are given.
+func (p *params) fillTags(into object) {
+	given, ok := p.children("tags")
+	if !ok {
+		return
+	}
+	tags := []exportTag{}
+	for _, t := range given {
+		t.require("tag")
+		tags = append(tags, exportTag{Tag: t.text("tag"), Value: t.text("value")})
+		p.keep(t.done())
+	}
+	into["tags"] = tags
+}
+
+// keep notes the first mistake.
+func (p *params) keep(err error) {
+	if err != nil && p.failed == nil {
+		p.failed = err
+	}
+}
+
+// fillItem sets what is given of an item, in the form of documents.
+func (c *call) fillItem(p *params, item object, h *model.Host, o *owner) error {
+	p.fillTexts(item, itemTexts)
+	p.fillNumbers(item, itemNumbers)
+	p.fillTags(item)
+	for _, member := range itemPairs {
+		given, ok := p.children(member)
+		if !ok {
+			continue
+		}
+		pairs := []object{}
+		for _, one := range given {
+			one.accept("sortorder")
+			pairs = append(pairs, object{"name": one.text("name"), "value": one.text("value")})
+			p.keep(one.done())
+		}
+		item[member] = pairs
+	}
+	p.fillSteps(item)
+	if err := c.fillItemRefs(p, item, h, o); err != nil {
+		return err
+	}
+	p.accept("inventory_link", "flags", "templateid", "uuid")
+	return p.done()
+}
+
+// fillItemRefs sets the interface, the master item and the value map, which calls name by id.
+func (c *call) fillItemRefs(p *params, item object, h *model.Host, o *owner) error {
+	if id := p.text("interfaceid"); id != "" && id != "0" {
+		faces, err := list[object](o, "interfaces")
+		if err != nil {
+			return err
+		}
+		of, err := c.hostOfInterface(id)
+		if err != nil || of.ID != h.ID {
+			return errNotAllowed
+		}
+		i, err := interfaceAt(id, len(faces))
+		if err != nil {
+			return err
+		}
+		item["interface_ref"] = faces[i]["interface_ref"]
+	}
+	if id := p.number("master_itemid", 0, math.MaxInt64); id != 0 {
+		master, ok := c.itemRow(model.ItemID(id))
+		if !ok || master.HostID != h.ID {
+			return errNotAllowed
+		}
+		item["master_item"] = object{"key": master.Key}
+	}
+	if id := p.text("valuemapid"); id == "0" {
+		delete(item, "valuemap")
+	} else if id != "" {
+		rows := c.itemsOf(h)
+		i := slices.IndexFunc(rows, func(r itemRow) bool { return r.item != nil && valueMapID(r.item.ValueMap) == id })
+		if i < 0 {
+			return errNotAllowed
+		}
+		item["valuemap"] = exportName{rows[i].item.ValueMap.Name}
+	}
+	return nil
+}
+
+// fillSteps sets preprocessing steps that are given.
+func (p *params) fillSteps(item object) {
+	given, ok := p.children("preprocessing")
+	if !ok {
+		return
+	}
+	steps := []object{}
+	for _, one := range given {
+		one.require("type")
+		one.accept("sortorder")
+		step := object{}
+		one.fillNumbers(step, map[string][]string{"type": stepTypes, "error_handler": stepFailures})
+		if text := one.text("params"); text != "" {
+			step["parameters"] = strings.Split(text, "\n")
+			if step["type"] == "JAVASCRIPT" {
+				step["parameters"] = []string{text}
+			}
+		}
+		one.fillTexts(step, []string{"error_handler_params"})
+		p.keep(one.done())
+		steps = append(steps, step)
+	}
+	item["preprocessing"] = steps
+}
+
+// createItems makes items of hosts.
+func createItems(c *call) ([]byte, error) {
+	type made struct {
+		host model.HostID
+		key  string
+	}
+	var all []made
+	_, err := c.eachOnHosts(c.hostInParams, func(p *params, o *owner, h *model.Host) (string, error) {
+		for _, name := range []string{"name", "key_", "type", "value_type"} {
+			p.require(name)
+		}
+		items, err := list[object](o, "items")
+		if err != nil {
+			return "", err
+		}
+		item := object{"key": p.text("key_")}
+		if slices.ContainsFunc(c.itemsOf(h), func(r itemRow) bool { return r.item != nil && r.Key == item["key"] }) {
+			return "", invalidParams("An item with key %q already exists on the host %q.", item["key"], h.Host)
+		}
+		if err := c.fillItem(p, item, h, o); err != nil {
+			return "", err
+		}
+		all = append(all, made{h.ID, p.text("key_")})
+		return "", o.set("items", append(items, item))
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.configuration = c.options.Configuration()
+	ids := make([]string, 0, len(all))
+	for _, m := range all {
+		h, _ := c.host(m.host)
+		for _, r := range c.itemsOf(h) {
+			if r.Key == m.key {
+				ids = append(ids, formatID(r.ID))
+			}
+		}
+	}
+	return encodeJSON(map[string]any{"itemids": ids})
+}
+
+// ownItem returns an item of a host's own, which the caller may change, and the host; what comes from templates and discovery is changed there.
+func (c *call) ownItem(id string) (*model.Host, itemRow, error) {
+	n, err := strconv.ParseUint(id, 10, 64)
+	r, ok := c.itemRow(model.ItemID(n))
+	if err != nil || !ok || r.item == nil {
+		return nil, r, errNotAllowed
+	}
+	h, err := c.editable(r.HostID)
+	switch {
+	case err != nil:
+		return nil, r, err
+	case r.item.TemplateID != 0:
+		return nil, r, invalidParams("Cannot change templated item %q on the host %q: change it on its template.", r.Key, h.Host)
+	case r.item.DiscoveredBy != 0:
+		return nil, r, invalidParams("Cannot change discovered item %q on the host %q: change its prototype.", r.Key, h.Host)
+	}
+	return h, r, nil
+}
+
+// itemOf finds the host of an item that itemid names.
+func (c *call) itemInParams(p *params) (*model.Host, error) {
+	p.require("itemid")
+	if p.failed != nil {
+		return nil, p.failed
+	}
+	h, _, err := c.ownItem(p.text("itemid"))
+	return h, err
+}
+
+func (c *call) updateItem(p *params, o *owner, h *model.Host) (string, error) {
+	id := p.text("itemid")
+	_, r, err := c.ownItem(id)
+	if err != nil {
+		return "", err
+	}
+	if err := p.keepsName("key_", r.Key); err != nil {
+		return "", invalidParams(`Invalid parameter "/%skey_": the key stays, because values belong to it; make another item.`, p.place)
+	}
+	p.accept("hostid")
+	items, err := list[object](o, "items")
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(items, func(item object) bool { return item["key"] == r.Key })
+	if i < 0 {
+		return "", errNotAllowed
+	}
+	if err := c.fillItem(p, items[i], h, o); err != nil {
+		return "", err
+	}
+	return id, o.set("items", items)
+}
+
+func updateItems(c *call) ([]byte, error) { return c.onHosts("itemids", c.itemInParams, c.updateItem) }
+
+func deleteItems(c *call) ([]byte, error) {
+	find := func(id string) (*model.Host, error) {
+		h, _, err := c.ownItem(id)
+		return h, err
+	}
+	return c.deleteEach("itemids", find, func(id string, o *owner, _ *model.Host) error {
+		_, r, err := c.ownItem(id)
+		if err != nil {
+			return err
+		}
+		items, err := list[object](o, "items")
+		if err != nil {
+			return err
+		}
+		return o.set("items", slices.DeleteFunc(items, func(item object) bool { return item["key"] == r.Key }))
+	})
+}

@@ -1,0 +1,142 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestZabbix_itemsAndTriggers makes, changes and deletes items and triggers as community.zabbix and scripts do.
+func TestZabbix_itemsAndTriggers(t *testing.T) {
+	p := newZabbix(t)
+	editor, limited := p.signIn("editor"), p.signIn("limited-editor")
+	create := `{"hostid":"HOST","name":"Load","key_":"load","type":2,"value_type":0,"units":"B","history":"7d","tags":[{"tag":"a","value":"b"}],
+		"preprocessing":[{"type":"1","params":"8","error_handler":"0","error_handler_params":""},{"type":5,"params":"(.*)\n\\1","error_handler":2,"error_handler_params":"0"}]}`
+	if _, failure := p.rpc("item.create", create, limited); !strings.Contains(failure, "No permissions to referred object") {
+		t.Errorf("an item of a foreign host: %s", failure)
+	}
+	var items struct{ ItemIDs []string }
+	p.mustRPC("item.create", create, editor, &items)
+	if _, failure := p.rpc("item.create", create, editor); !strings.Contains(failure, "already exists on the host") {
+		t.Errorf("the same item again: %s", failure)
+	}
+	p.mustRPC("item.create", fmt.Sprintf(`[{"hostid":"HOST","name":"Half","key_":"half","type":18,"value_type":"0","master_itemid":%q},{"hostid":"HOST","name":"Other","key_":"other","type":2,"value_type":3}]`, items.ItemIDs[0]), editor, &items)
+	if len(items.ItemIDs) != 2 {
+		t.Fatalf("items: %v", items)
+	}
+	half := items.ItemIDs[0]
+	for params, want := range map[string]string{
+		`{"hostid":"HOST","name":"x","key_":"x","type":2}`:                          `the parameter "value_type" is missing`,
+		`{"hostid":"HOST","name":"x","key_":"x","type":1,"value_type":0}`:           `"/1/type"`,
+		`{"hostid":"HOST","name":"x","key_":"x","type":2,"value_type":0,"color":1}`: `unexpected parameter "color"`,
+	} {
+		if _, failure := p.rpc("item.create", params, editor); !strings.Contains(failure, want) {
+			t.Errorf("%s: %s, want %q", params, failure, want)
+		}
+	}
+	var got []map[string]any
+	p.mustRPC("item.update", fmt.Sprintf(`{"itemid":%q,"name":"A half","status":1}`, half), editor, &items)
+	p.mustRPC("item.get", fmt.Sprintf(`{"itemids":%q,"output":["name","status","type","key_"]}`, half), editor, &got)
+	if fmt.Sprint(got) != fmt.Sprintf("[map[itemid:%s key_:half name:A half status:1 type:18]]", half) {
+		t.Errorf("the item: %v", got)
+	}
+	if _, failure := p.rpc("item.update", fmt.Sprintf(`{"itemid":%q,"key_":"whole"}`, half), editor); !strings.Contains(failure, "the key stays") {
+		t.Errorf("another key: %s", failure)
+	}
+
+	var triggers struct{ TriggerIDs []string }
+	host := foreign
+	trigger := fmt.Sprintf(`{"description":"Load is high","expression":"last(/%s/load)>5","priority":4,"manual_close":1,"tags":[{"tag":"scope","value":"x"}],"comments":"why","event_name":"Load {ITEM.VALUE}"}`, host)
+	p.mustRPC("trigger.create", trigger, editor, &triggers)
+	high := triggers.TriggerIDs[0]
+	if _, failure := p.rpc("trigger.create", trigger, editor); !strings.Contains(failure, "already exists on") {
+		t.Errorf("the same trigger again: %s", failure)
+	}
+	if _, failure := p.rpc("trigger.create", trigger, limited); !strings.Contains(failure, "does not exist or you have no access") {
+		t.Errorf("a trigger on a foreign host: %s", failure)
+	}
+	p.mustRPC("trigger.create", fmt.Sprintf(`{"description":"Both","expression":"last(/%s/load)>5 and last(/%s/other)>5","recovery_mode":2,"dependencies":[{"triggerid":%q}]}`, host, host, high), editor, &triggers)
+	both := triggers.TriggerIDs[0]
+	p.mustRPC("trigger.update", fmt.Sprintf(`{"triggerid":%q,"priority":2,"status":1}`, high), editor, &triggers)
+	if triggers.TriggerIDs[0] != high {
+		t.Errorf("the trigger became %v", triggers.TriggerIDs)
+	}
+	p.mustRPC("trigger.get", fmt.Sprintf(`{"triggerids":[%q,%q],"output":["description","priority","status","recovery_mode","manual_close"],"selectDependencies":["triggerid"],"selectTags":"extend","sortfield":"triggerid","preservekeys":true}`, high, both), editor, new(any))
+	var list []struct {
+		Description, Priority, Status string
+		Close                         string                       `json:"manual_close"`
+		Dependencies                  []struct{ TriggerID string } `json:"dependencies"`
+	}
+	p.mustRPC("trigger.get", fmt.Sprintf(`{"triggerids":[%q,%q],"output":"extend","selectDependencies":["triggerid"],"sortfield":"description"}`, high, both), editor, &list)
+	want := fmt.Sprintf("[{Both 0 0 0 [{%s}]} {Load is high 2 1 1 []}]", high)
+	if fmt.Sprint(list) != want {
+		t.Errorf("triggers: %v, want %s", list, want)
+	}
+	p.mustRPC("trigger.delete", fmt.Sprintf(`[%q,%q]`, both, high), editor, new(json.RawMessage))
+	p.mustRPC("item.delete", fmt.Sprintf(`[%q]`, half), editor, new(json.RawMessage))
+	var count string
+	if p.mustRPC("item.get", fmt.Sprintf(`{"itemids":%q,"countOutput":true}`, half), editor, &count); count != "0" {
+		t.Errorf("%s items are left", count)
+	}
+	if p.mustRPC("trigger.get", fmt.Sprintf(`{"triggerids":[%q,%q],"countOutput":true}`, both, high), editor, &count); count != "0" {
+		t.Errorf("%s triggers are left", count)
+	}
+}
+
+// TestZabbix_updates does all that event.acknowledge does, and reads it back.
+func TestZabbix_updates(t *testing.T) {
+	p := newZabbix(t)
+	operator := p.signIn("operator")
+	call := func(rest string) string {
+		_, failure := p.rpc("event.acknowledge", `{"eventids":"PROBLEM",`+rest+`}`, operator)
+		return failure
+	}
+	for params, want := range map[string]string{
+		`"action":0`:                      `"/action": value must be one of`,
+		`"action":128`:                    "cause and symptom",
+		`"action":18`:                     "not both",
+		`"action":4`:                      `"/message": cannot be empty`,
+		`"action":8`:                      `the parameter "severity" is missing`,
+		`"action":32`:                     `the parameter "suppress_until" is missing`,
+		`"action":32,"suppress_until":50`: "must be in the future",
+	} {
+		if got := call(params); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %q", params, got, want)
+		}
+	}
+	if got := call(`"action":46,"message":"known","severity":5,"suppress_until":0`); got != "" {
+		t.Fatal(got)
+	}
+	var events []struct {
+		Severity, Suppressed, Acknowledged string
+		Data                               []struct {
+			UserID string
+			Until  string `json:"suppress_until"`
+		} `json:"suppression_data"`
+		Acknowledges []struct {
+			Action, Message string
+			Old             string `json:"old_severity"`
+			New             string `json:"new_severity"`
+		}
+	}
+	get := func(method, filter string) string {
+		p.mustRPC(method, `{"eventids":"PROBLEM","output":"extend","selectAcknowledges":"extend","selectSuppressionData":"extend"`+filter+`}`, operator, &events)
+		return fmt.Sprint(events)
+	}
+	if got := get("problem.get", `,"suppressed":true`); !strings.HasPrefix(got, "[{5 1 1 [{") || !strings.HasSuffix(got, " 0}] [{46 known 4 5}]}]") {
+		t.Errorf("problem.get: %s", got)
+	}
+	if got := get("problem.get", `,"suppressed":false`); got != "[]" {
+		t.Errorf("not suppressed ones: %s", got)
+	}
+	if got := call(`"action":81`); got != "" { // unsuppress, unacknowledge, close
+		t.Fatal(got)
+	}
+	if got := get("event.get", ""); !strings.HasPrefix(got, "[{5 0 0 [] [{81 ") {
+		t.Errorf("event.get: %s", got)
+	}
+	if got := call(`"action":1`); !strings.Contains(got, "Cannot close problem: event is not in PROBLEM state.") {
+		t.Errorf("closed again: %s", got)
+	}
+}
