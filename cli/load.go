@@ -36,6 +36,7 @@ func loadCommand() *cobra.Command {
 	flags.IntVar(&o.Hosts, "hosts", 10, "number of hosts")
 	flags.IntVar(&o.Items, "items", 100, "items of each host")
 	flags.Float64Var(&o.NVPS, "nvps", 0, "values per second of all hosts together")
+	flags.Float64Var(&o.Strings, "strings", 0, "share of the items that are texts, 0 to 1, one of ten states each")
 	flags.StringVar(&f.interval, "interval", "", "range of the items' own intervals, such as 4s-7s, instead of --nvps")
 	flags.Float64Var(&o.Seconds, "seconds", 30, "how long values are made")
 	flags.StringVar(&f.protocol, "protocol", string(load.Sender), "sender or agent")

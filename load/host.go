@@ -171,7 +171,11 @@ func (s *host) build() {
 			b = strconv.AppendUint(append(b, `{"id":`...), s.lastID, 10)
 		}
 		b = append(b, s.heads[d.Item]...)
-		b = AppendValue(b, s.walks[d.Item].Next())
+		if value := s.walks[d.Item].Next(); IsString(d.Item, s.o.Strings) {
+			b = AppendState(b, value)
+		} else {
+			b = AppendValue(b, value)
+		}
 		b = strconv.AppendInt(append(b, `","clock":`...), d.At/1e9, 10)
 		b = strconv.AppendInt(append(b, `,"ns":`...), d.At%1e9, 10)
 		b = append(b, '}')

@@ -45,6 +45,8 @@ type Options struct {
 	Protocol Protocol
 	// Triggers is how many triggers per item Provision makes, 0 to 1.
 	Triggers float64
+	// Strings is the share of the items that are texts, 0 to 1: one of ten states each.
+	Strings float64
 	// Connections bounds how many are open at once; zero is 128.
 	Connections int
 	// BatchRows bounds the values of one request; zero is 250 for Sender, as zabbix_sender does, and 1,000 for Agent.
@@ -87,6 +89,8 @@ func (o Options) Check() (Options, error) {
 		return o, fmt.Errorf("neither nvps nor an interval is given; expected --nvps above 0, such as --nvps 1000, or --interval, such as 4s-7s, at least 1ms")
 	case o.Triggers < 0 || o.Triggers > 1:
 		return o, fmt.Errorf("triggers is %v, expected 0 to 1 for each item", o.Triggers)
+	case o.Strings < 0 || o.Strings > 1:
+		return o, fmt.Errorf("strings is %v, expected 0 to 1 of the items", o.Strings)
 	case o.Seconds < 0:
 		return o, fmt.Errorf("seconds is %v, expected at least 0", o.Seconds)
 	}
@@ -106,7 +110,8 @@ type Report struct {
 	Processed uint64  `json:"processed"`
 	Failed    uint64  `json:"failed"`
 	Seconds   float64 `json:"seconds"`
-	// NVPS is Processed per second.
+	// NVPS is Processed per second: of runs of 3 s and more what was answered from the second tick, when all hosts send, until
+	// values are made no more, so that neither the first nor the last round counts as time without values.
 	NVPS      float64 `json:"nvps"`
 	LatencyMS Latency `json:"latency_ms"`
 	// CPUSeconds is what the load itself took.
@@ -126,17 +131,43 @@ type Latency struct {
 	Max float64 `json:"max"`
 }
 
+// steadyFrom is the shortest run, in seconds, whose rate leaves out the rounds that begin and end it.
+const steadyFrom = 3
+
 // tally is what all hosts add to.
 type tally struct {
+	from, until time.Time // the steady part, empty in short and endless runs
+
 	mu        sync.Mutex
+	steady    uint64 // values processed in the steady part
 	counts    zbx.Counts
 	retries   uint64
 	latencies histogram
 }
 
+func newTally(o *Options) *tally {
+	t := &tally{}
+	if o.Seconds >= steadyFrom && time.Since(o.Start) < tick { // values of the past are sent at once
+		t.from, t.until = o.Start.Add(tick), o.Start.Add(time.Duration(o.Seconds*float64(time.Second)))
+	}
+	return t
+}
+
+// nvps is the rate of the steady part, or of all elapsed seconds where there is none.
+func (t *tally) nvps(elapsed float64) float64 {
+	if seconds := t.until.Sub(t.from).Seconds(); seconds > 0 && elapsed > seconds {
+		return float64(t.steady) / seconds
+	}
+	return float64(t.counts.Processed) / elapsed
+}
+
 func (t *tally) add(c zbx.Counts, latency time.Duration) {
+	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if now.After(t.from) && now.Before(t.until) {
+		t.steady += c.Processed
+	}
 	t.counts.Processed += c.Processed
 	t.counts.Failed += c.Failed
 	t.counts.Total += c.Total
@@ -164,7 +195,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 	if o.Start.IsZero() {
 		o.Start = started
 	}
-	var t tally
+	t := newTally(&o)
 	slots := make(chan struct{}, o.Connections)
 	reporting, stop := context.WithCancel(context.Background())
 	var reporter sync.WaitGroup
@@ -174,7 +205,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 	errs := make([]error, o.Hosts)
 	var sending sync.WaitGroup
 	for h := range hosts {
-		hosts[h] = newHost(&o, h, &t, slots)
+		hosts[h] = newHost(&o, h, t, slots)
 		sending.Go(func() { errs[h] = hosts[h].run(ctx) })
 	}
 	sending.Wait()
@@ -184,7 +215,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 
 	r := Report{
 		Sent: t.counts.Total, Processed: t.counts.Processed, Failed: t.counts.Failed, Seconds: elapsed,
-		NVPS: float64(t.counts.Processed) / elapsed, LatencyMS: t.latencies.latency(), CPUSeconds: cpuSeconds() - cpu,
+		NVPS: t.nvps(elapsed), LatencyMS: t.latencies.latency(), CPUSeconds: cpuSeconds() - cpu,
 		Start: o.Start, Retries: t.retries,
 	}
 	for _, h := range hosts {

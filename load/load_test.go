@@ -17,6 +17,7 @@ import (
 
 	"tidemark/collect/trapper"
 	"tidemark/model"
+	"tidemark/wire/zbx"
 )
 
 // store is a sink and a configuration that has every host and item of the load.
@@ -133,7 +134,15 @@ func check(t *testing.T, s *store, o Options, r Report) {
 				t.Fatalf("host %d, item %d: stored at %v, expected %v", h, i, s.times[id], at[i])
 			}
 			for n, got := range s.values[id] {
-				if want := string(AppendValue(nil, walks[i].Next())); got != want {
+				want := string(AppendValue(nil, walks[i].Next()))
+				if IsString(i, o.Strings) {
+					again := NewWalk(h, i)
+					for range n {
+						again.Next()
+					}
+					want = string(AppendState(nil, again.Next()))
+				}
+				if got != want {
 					t.Fatalf("host %d, item %d, value %d: %s, expected %s", h, i, n, got, want)
 				}
 			}
@@ -149,6 +158,7 @@ func TestRun_storesWhatTheScheduleSays(t *testing.T) {
 	for name, o := range map[string]Options{
 		"sender rate":     {Protocol: Sender, Hosts: 3, Items: 7, NVPS: 3000, Seconds: 0.4},
 		"agent rate":      {Protocol: Agent, Hosts: 3, Items: 7, NVPS: 3000, Seconds: 0.4},
+		"with texts":      {Protocol: Agent, Hosts: 2, Items: 8, NVPS: 3000, Seconds: 0.4, Strings: 0.25},
 		"agent intervals": {Protocol: Agent, Hosts: 2, Items: 50, IntervalMin: 10 * time.Millisecond, IntervalMax: 30 * time.Millisecond, Seconds: 0.4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,6 +174,28 @@ func TestRun_storesWhatTheScheduleSays(t *testing.T) {
 				t.Errorf("latencies %+v", r.LatencyMS)
 			}
 		})
+	}
+}
+
+func TestTally_ratesTheSteadyPart(t *testing.T) {
+	now := time.Now()
+	steady := newTally(&Options{Seconds: 5, Start: now.Add(-tick / 2)})
+	if got := steady.until.Sub(steady.from); got != 4*time.Second {
+		t.Fatalf("the steady part of 5 s is %v, expected 4s", got)
+	}
+	steady.add(zbx.Counts{Processed: 100}, 1) // in the first round
+	steady.from = now.Add(-time.Second)
+	steady.until = steady.from.Add(4 * time.Second)
+	steady.add(zbx.Counts{Processed: 800, Failed: 3}, 1)
+	if got := steady.nvps(5.5); got != 200 {
+		t.Errorf("%v values a second, expected 200", got)
+	}
+	for name, o := range map[string]Options{"short": {Seconds: 2, Start: now}, "endless": {Start: now}, "of the past": {Seconds: 5, Start: now.Add(-time.Hour)}} {
+		all := newTally(&o)
+		all.add(zbx.Counts{Processed: 100}, 1)
+		if got := all.nvps(4); got != 25 {
+			t.Errorf("%s: %v values a second, expected 25", name, got)
+		}
 	}
 }
 
@@ -270,6 +302,22 @@ func TestProvision(t *testing.T) {
 	mu.Unlock()
 	if err := Provision(t.Context(), o, nil); err == nil || !strings.Contains(err.Error(), "item x: bad key") {
 		t.Errorf("a refused import: %v", err)
+	}
+}
+
+func TestHostExport_hasTexts(t *testing.T) {
+	h := hostExport(&Options{Hosts: 1, Items: 8, NVPS: 1, Triggers: 1, Strings: 0.25}, 0).Export.Hosts[0]
+	for i, item := range h.Items {
+		text := i == 3 || i == 7
+		if (item.ValueType == "CHAR") != text || strings.HasSuffix(item.Triggers[0].Expression, `="state 9"`) != text {
+			t.Errorf("item %d is %s with %s", i, item.ValueType, item.Triggers[0].Expression)
+		}
+	}
+	for _, hundredths := range []int32{0, walkMax/10 - 1, walkMax / 10, walkMax} {
+		want := fmt.Sprintf("state %d", min(9, hundredths*10/walkMax))
+		if got := string(AppendState(nil, hundredths)); got != want {
+			t.Errorf("%d is %q, expected %q", hundredths, got, want)
+		}
 	}
 }
 

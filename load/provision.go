@@ -72,8 +72,12 @@ func hostExport(o *Options, h int) export {
 		if o.Protocol == Agent {
 			item.Type, item.Delay = "ZABBIX_ACTIVE", itemDelay(o)
 		}
+		text := IsString(i, o.Strings)
+		if text {
+			item.ValueType = "CHAR"
+		}
 		if math.Floor(float64(i+1)*o.Triggers) > math.Floor(float64(i)*o.Triggers) {
-			item.Triggers = []exportTrigger{trigger(name, item.Key, triggers)}
+			item.Triggers = []exportTrigger{trigger(name, item.Key, triggers, text)}
 			triggers++
 		}
 		host.Items = append(host.Items, item)
@@ -90,8 +94,11 @@ func itemDelay(o *Options) string {
 	return fmt.Sprintf("%ds", int(min(86_400, max(1, math.Round(seconds)))))
 }
 
-// trigger returns trigger number n of a host: two of three on the last value, the third on an average.
-func trigger(host, key string, n int) exportTrigger {
+// trigger returns trigger number n of a host: two of three on the last value, the third on an average; of a text its last state.
+func trigger(host, key string, n int, text bool) exportTrigger {
+	if text {
+		return exportTrigger{fmt.Sprintf(`last(/%s/%s)="state 9"`, host, key), key + " is in state 9", "INFO"}
+	}
 	if n%3 == 2 {
 		return exportTrigger{fmt.Sprintf("avg(/%s/%s,5m)>%d", host, key, avgLimit), key + " is high on average", "WARNING"}
 	}

@@ -42,6 +42,16 @@ func AppendValue(dst []byte, hundredths int32) []byte {
 	return append(dst, '.', byte('0'+cents/10), byte('0'+cents%10))
 }
 
+// AppendState appends the text that an item of states sends for a value of its walk: "state 0" to "state 9".
+func AppendState(dst []byte, hundredths int32) []byte {
+	return append(append(dst, "state "...), byte('0'+min(9, hundredths/(walkMax/10))))
+}
+
+// IsString says whether item i, from 0, sends texts: the given share of all items, evenly among them.
+func IsString(i int, share float64) bool {
+	return math.Floor(float64(i+1)*share) > math.Floor(float64(i)*share)
+}
+
 // mix spreads the bits of x (the finaliser of SplitMix64).
 func mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
