@@ -125,10 +125,11 @@ widely() {
   tidemark_stop
   began=$(date +%s.%N)
   tidemark_run
-  # The first list of active checks is given, and the first value answered, once the configuration is read.
-  load --hosts 1 --nvps 100 --seconds 0.01 >/dev/null
+  load --hosts 1 --nvps 100 --seconds 1 >/dev/null &
+  until [ "$(metric tidemark_histsync_values_total)" -gt 0 ]; do sleep 0.02; done
   echo
-  echo "Start with $wide items until the first value is answered: $(python3 -c "import time; print(round(time.time() - $began, 2))") s; $(python3 -c "print(round($(metric process_resident_memory_bytes)/1e6))") MB resident."
+  echo "Start with $wide items until the first value is processed: $(python3 -c "import time; print(round(time.time() - $began, 2))") s; $(python3 -c "print(round($(metric process_resident_memory_bytes)/1e6))") MB resident."
+  wait $!
   header
   tidemark_rung --interval 4s-7s
   row 4s-7s

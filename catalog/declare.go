@@ -328,6 +328,19 @@ func (c *Catalog) silent(since int64, lastSeen func(model.ItemID) int64) []model
 	return old
 }
 
+// Declared returns the ids of all declared items.
+func (c *Catalog) Declared() []model.ItemID {
+	var ids []model.ItemID
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for i := range c.index.count {
+		if e := c.index.at(i); !e.dead && e.kind == model.Declared {
+			ids = append(ids, e.id)
+		}
+	}
+	return ids
+}
+
 // forget logs tombstones, drops the items and returns how many it did. The caller holds writer.
 func (c *Catalog) forget(ctx context.Context, ids []model.ItemID) (done int, err error) {
 	for piece := range slices.Chunk(ids, maxForgetIDs) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -40,12 +41,16 @@ func runServer(c *cobra.Command, s *settings) error {
 	return errors.Join(srv.Run(c.Context()), srv.Close())
 }
 
+// startGarbagePercent lets the heap grow while the configuration is read: nearly all that is made then stays.
+const startGarbagePercent = 400
+
 // openServer opens the listeners and the server; when the server does not open, the listeners are closed again.
 func openServer(c *cobra.Command, conf *config.Config, logger *slog.Logger) (*server.Server, server.Options, error) {
 	options, err := serverOptions(conf, logger)
 	if err != nil {
 		return nil, options, err
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(startGarbagePercent))
 	srv, err := server.Open(c.Context(), options)
 	if err != nil {
 		_ = options.HTTP.Close()

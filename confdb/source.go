@@ -57,23 +57,43 @@ func (d *DB) GlobalMacros(ctx context.Context) ([]model.Macro, error) {
 	return list, d.wrap("read global macros", err)
 }
 
-// HostConfigs calls f with the configuration of each of the hosts, in order of id; those that do not exist are left out.
+// HostConfigs calls f with the configuration of each of the hosts, in order of id; those that do not exist are left out. Hosts are
+// read ahead while f works.
 // The configuration belongs to f, but the slices inside items and triggers are shared and must not be changed. f must not
 // call the database.
 func (d *DB) HostConfigs(ctx context.Context, ids []model.HostID, f func(*model.HostConfig) error) error {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	for batch := range slices.Chunk(ids, hostsPerRead) {
-		list, err := d.readHosts(ctx, batch)
-		if err != nil {
-			return d.wrap("read hosts", err)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	batches := make(chan hostBatch)
+	go func() {
+		defer close(batches)
+		for ids := range slices.Chunk(ids, hostsPerRead) {
+			list, err := d.readHosts(ctx, ids)
+			select {
+			case batches <- hostBatch{list, d.wrap("read hosts", err)}:
+			case <-ctx.Done():
+				return
+			}
 		}
-		for _, h := range list {
+	}()
+	for batch := range batches {
+		if batch.err != nil {
+			return batch.err
+		}
+		for _, h := range batch.hosts {
 			if err := f(h); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return ctx.Err()
+}
+
+// hostBatch is what one read found: the next is read while f works on it.
+type hostBatch struct {
+	hosts []*model.HostConfig
+	err   error
 }
 
 // hostReader reads a few hosts.
@@ -91,6 +111,11 @@ type hostReader struct {
 }
 
 func (d *DB) readHosts(ctx context.Context, ids []model.HostID) ([]*model.HostConfig, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	// The read is short, and with a context that may end the driver pays for each row.
+	ctx = context.WithoutCancel(ctx)
 	tx, err := d.sql.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 
 	"tidemark/catalog"
 	"tidemark/confcache"
@@ -17,7 +18,7 @@ import (
 
 // applyConfiguration brings a change of the configuration to the parts that keep something of it, before the new snapshot is in force.
 func (s *Server) applyConfiguration(ctx context.Context, c *confcache.Changes) error {
-	change := catalog.Change{DeletedHosts: c.DeletedHosts, Deletes: c.DeletedItems}
+	change := catalog.Change{DeletedHosts: c.DeletedHosts, Deletes: c.DeletedItems, Upserts: make([]model.Item, 0, len(c.Items))}
 	for _, id := range c.Hosts {
 		if h, ok := c.Snapshot.HostByID(id); ok {
 			change.Hosts = append(change.Hosts, catalog.HostName{ID: h.ID, Name: h.Host})
@@ -111,16 +112,10 @@ func (s *Server) itemsChanged(ctx context.Context, host string) {
 
 // defineDeclared tells the engine of all declared items, which it does not keep over a restart.
 func (s *Server) defineDeclared(ctx context.Context) error {
-	var after model.ItemID
-	for {
-		entries, _ := s.catalog.Search(catalog.Filter{After: after, Limit: 10_000})
-		if len(entries) == 0 {
-			return nil
-		}
-		var defs []storage.ItemDefinition
-		for _, e := range entries {
-			after = e.ID
-			if item, ok := s.definitions.Item(e.ID); ok && item.Kind == model.Declared {
+	for ids := range slices.Chunk(s.catalog.Declared(), 10_000) {
+		defs := make([]storage.ItemDefinition, 0, len(ids))
+		for _, id := range ids {
+			if item, ok := s.definitions.Item(id); ok && item.Kind == model.Declared {
 				defs = append(defs, definition(s.classes, item))
 			}
 		}
@@ -128,6 +123,7 @@ func (s *Server) defineDeclared(ctx context.Context) error {
 			return fmt.Errorf("define declared items: %w", err)
 		}
 	}
+	return nil
 }
 
 // ExpireItems implements housekeeper.Items.
