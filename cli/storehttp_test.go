@@ -103,7 +103,7 @@ func TestStore_http(t *testing.T) {
 	count, sum := values(t, engine)
 	address, stop := serve(t, data)
 	var p dbengine.RecompressProgress
-	text := execute(t, storeRecompressCommand(), "--http", address, "--codec", "zstd:3", "--older-than", "0", "--now", "--json")
+	text := execute(t, storeRecompressCommand(), "--http", address, "--codec", "zstd:3", "--older-than", "0", "--merge=1GiB", "--now", "--json")
 	if err := json.Unmarshal([]byte(text), &p); err != nil || p.WrittenPairs != 1 || p.AfterBytes >= p.BeforeBytes || p.SkippedPairs != 0 {
 		t.Fatalf("it says %s, %v", text, err)
 	}

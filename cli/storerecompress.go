@@ -20,6 +20,7 @@ import (
 type recompressFlags struct {
 	client                         serverClient
 	codec, extent, olderThan, rate string
+	merge                          string
 	again, now, asJSON             bool
 }
 
@@ -29,7 +30,8 @@ func storeRecompressCommand() *cobra.Command {
 		Use:   "recompress (DIR | --http ADDR)",
 		Short: "Write old file pairs anew, smaller, of a stopped store or a running server",
 		Long: "Write closed file pairs anew: columns in their dense form, small pages joined to large ones, late values where they belong, and the codec on top. Each pair is replaced\n" +
-			"when the new one is on disk; it may be stopped and killed at any time. It takes the room of one pair for a while.",
+			"when the new one is on disk; it may be stopped and killed at any time. It takes the room of one pair for a while. With --merge neighbours whose pages are small become one\n" +
+			"pair, so that the pages of slow series become full; that takes the room of all of them for a while, and at the quota such a pair is deleted as one.",
 		Args: someArgs(0, 1, "a data folder or its engine folder, or --http"),
 		RunE: func(c *cobra.Command, args []string) error { return runRecompress(c, f, args) },
 	}
@@ -39,6 +41,8 @@ func storeRecompressCommand() *cobra.Command {
 	flags.StringVar(&f.extent, "extent", "64KiB", "how much is compressed, and read, together: 4KiB to 4MiB")
 	flags.StringVar(&f.olderThan, "older-than", "1d", "leave pairs alone that hold younger values; with 0 the pair that grows is closed and all is written anew")
 	flags.StringVar(&f.rate, "rate", "", "bound for reading and writing together, a second, such as 20MiB (default none)")
+	flags.StringVar(&f.merge, "merge", "off", "make one pair of neighbours with small pages, as long as their files together take no more: off, auto (an eighth of the disk space), or a size")
+	flags.Lookup("merge").NoOptDefVal = "auto"
 	flags.BoolVar(&f.again, "again", false, "take pairs too that were written anew before")
 	flags.BoolVar(&f.now, "now", false, "with --http: do not wait while the machine is busy")
 	flags.BoolVar(&f.asJSON, "json", false, "print JSON")
@@ -64,6 +68,9 @@ func (f *recompressFlags) options() (o dbengine.Recompress, err error) {
 		if o.BytesPerSecond, err = config.ParseSize(f.rate); err != nil {
 			return o, usagef("--rate: %w", err)
 		}
+	}
+	if o.MergeBytes, err = config.ParseMerge(f.merge); err != nil {
+		return o, usagef("--merge: %w", err)
 	}
 	o.Again = f.again
 	return o, nil
@@ -116,6 +123,9 @@ func printRecompress(w io.Writer, p *dbengine.RecompressProgress) error {
 	}
 	_, err := fmt.Fprintf(w, "%d of %d pairs written anew: %s became %s%s; %d would not become smaller, %d skipped; %d late values put in their places\n",
 		p.WrittenPairs, p.Pairs, sizeText(p.BeforeBytes), sizeText(p.AfterBytes), smaller, p.KeptPairs, p.SkippedPairs, p.FoldedValues)
+	if err == nil && p.MergedPairs > 0 {
+		_, err = fmt.Fprintf(w, "%d pairs became %d, %d pages became %d\n", p.MergedPairs, p.JoinedPairs, p.BeforePages, p.AfterPages)
+	}
 	if err == nil && p.Skipped != "" {
 		_, err = fmt.Fprintf(w, "skipped last: %s\n", p.Skipped)
 	}
@@ -136,7 +146,7 @@ func (f *recompressFlags) remote(c *cobra.Command, o dbengine.Recompress) (dbeng
 	}
 	body := map[string]any{
 		"codec": f.codec, "extent_bytes": o.ExtentBytes, "older_than_seconds": o.OlderThan.Seconds(), "bytes_per_second": o.BytesPerSecond,
-		"again": o.Again, "now": f.now, "close": o.OlderThan == 0,
+		"merge_bytes": o.MergeBytes, "again": o.Again, "now": f.now, "close": o.OlderThan == 0,
 	}
 	if err := f.client.call(c.Context(), http.MethodPost, path, body, nil); err != nil {
 		return state.Progress, err
@@ -170,5 +180,5 @@ func recompressPolicy(c *config.Config) server.RecompressOptions {
 	if p.Codec == config.RecompressOff {
 		return server.RecompressOptions{}
 	}
-	return server.RecompressOptions{Codec: p.Codec, OlderThan: p.OlderThan, BytesPerSecond: p.RateBytes}
+	return server.RecompressOptions{Codec: p.Codec, OlderThan: p.OlderThan, BytesPerSecond: p.RateBytes, MergeBytes: p.MergeBytes}
 }

@@ -173,6 +173,8 @@ type Recompress struct {
 	// OlderThan is the age from which on, RateBytes how much is read and written a second.
 	OlderThan time.Duration
 	RateBytes int64
+	// MergeBytes lets neighbours become one file pair as long as their files together take no more, as ParseMerge reads it.
+	MergeBytes int64
 }
 
 // RecompressOff leaves old values as they are.

@@ -83,6 +83,7 @@ var fields = slices.Concat([]field{
 	setting("storage.hot_codec", parseText, func(c *Config) *string { return &c.Storage.HotCodec }, checkHotCodec),
 	setting("storage.recompress.codec", parseText, func(c *Config) *string { return &c.Storage.Recompress.Codec }, checkCodec),
 	setting("storage.recompress.older_than", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.Recompress.OlderThan }, anything),
+	setting("storage.recompress.merge", ParseMerge, func(c *Config) *int64 { return &c.Storage.Recompress.MergeBytes }, anything),
 	setting("storage.recompress.rate", ParseSize, func(c *Config) *int64 { return &c.Storage.Recompress.RateBytes }, atLeast(1<<20, true)),
 	setting("storage.query_log", ParseSize, func(c *Config) *int64 { return &c.Storage.QueryLogBytes }, atLeast(64<<10, true)),
 	setting("standby.of", parseText, func(c *Config) *string { return &c.Standby.Of }, anything),
@@ -140,6 +141,24 @@ func parseCount(text string) (int, error) {
 const MaxTierShare = 40
 
 // parsePercent reads a whole number of percent, with or without the sign.
+// MergeAuto is the Recompress.MergeBytes that follows from the disk space.
+const MergeAuto = -1
+
+// ParseMerge reads off (0), auto (MergeAuto), or a size.
+func ParseMerge(text string) (int64, error) {
+	switch text {
+	case RecompressOff:
+		return 0, nil
+	case "auto":
+		return MergeAuto, nil
+	}
+	n, err := ParseSize(text)
+	if err != nil {
+		return 0, fmt.Errorf("found %.40q; expected off, auto, or a size such as 1GiB", text)
+	}
+	return n, nil
+}
+
 func parsePercent(text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(text, "%")))
 	if err != nil {

@@ -30,6 +30,9 @@ type RecompressOptions struct {
 	OlderThan time.Duration
 	// BytesPerSecond bounds reading and writing together.
 	BytesPerSecond int64
+	// MergeBytes lets neighbours with small pages become one pair, as long as their files together take no more; zero for never, -1 for an
+	// eighth of the disk space.
+	MergeBytes int64
 }
 
 // recompressPause is the time between two looks for pairs that have become old.
@@ -114,7 +117,7 @@ func (r *recompressor) do(ctx context.Context, o dbengine.Recompress) error {
 	}
 	r.mu.Unlock()
 	if p.WrittenPairs+p.SkippedPairs > 0 {
-		r.logger.Info("file pairs written anew", "codec", o.Codec.String(), "pairs", p.WrittenPairs, "before_bytes", p.BeforeBytes, "after_bytes", p.AfterBytes, "skipped", p.SkippedPairs)
+		r.logger.Info("file pairs written anew", "codec", o.Codec.String(), "pairs", p.WrittenPairs, "merged", p.MergedPairs, "into", p.JoinedPairs, "before_bytes", p.BeforeBytes, "after_bytes", p.AfterBytes, "skipped", p.SkippedPairs)
 	}
 	return err
 }
@@ -190,7 +193,7 @@ func (r *recompressor) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := dbengine.Recompress{Codec: codec, OlderThan: r.policy.OlderThan, BytesPerSecond: r.policy.BytesPerSecond, Busy: machineBusy}
+	o := dbengine.Recompress{Codec: codec, OlderThan: r.policy.OlderThan, BytesPerSecond: r.policy.BytesPerSecond, MergeBytes: r.policy.MergeBytes, Busy: machineBusy}
 	for {
 		timer := time.NewTimer(recompressPause)
 		select {
@@ -249,6 +252,9 @@ type recompressRequest struct {
 	OlderThanSeconds float64 `json:"older_than_seconds"`
 	// BytesPerSecond bounds reading and writing together; zero for no bound.
 	BytesPerSecond int64 `json:"bytes_per_second"`
+	// MergeBytes lets neighbours with small pages become one pair, as long as their files together take no more; zero for never, -1 for an eighth
+	// of the disk space.
+	MergeBytes int64 `json:"merge_bytes"`
 	// Again takes pairs too that were written anew before; Now does not wait while the machine is busy.
 	Again bool `json:"again"`
 	Now   bool `json:"now"`
@@ -292,9 +298,12 @@ func (r *recompressor) post(request *http.Request) (any, error) {
 	if in.OlderThanSeconds < 0 || in.OlderThanSeconds > 1e9 || in.BytesPerSecond < 0 {
 		return nil, api.BadRequest("older_than_seconds and bytes_per_second: expected numbers not below zero")
 	}
+	if in.MergeBytes < dbengine.MergeAuto {
+		return nil, api.BadRequest(fmt.Sprintf("merge_bytes is %d, expected a number of bytes, 0 for no merging, or -1 for an eighth of the disk space", in.MergeBytes))
+	}
 	o := dbengine.Recompress{
 		Codec: codec, ExtentBytes: in.ExtentBytes, OlderThan: time.Duration(in.OlderThanSeconds * float64(time.Second)),
-		BytesPerSecond: in.BytesPerSecond, Again: in.Again, Busy: machineBusy,
+		BytesPerSecond: in.BytesPerSecond, MergeBytes: in.MergeBytes, Again: in.Again, Busy: machineBusy,
 	}
 	if in.Now {
 		o.Busy = nil

@@ -48,6 +48,10 @@ func Check(fsys vfs.FS, dir string, progress func(Progress)) ([]Finding, error) 
 		return nil, err
 	}
 	c := &checking{folder: f, progress: progress}
+	_, replaced := readHeads(fsys, dir, f.ids).divide(f.ids)
+	for _, id := range replaced {
+		c.note(id.Name(), 0, "a newer generation of the pair is there; the next start removes this one")
+	}
 	for _, name := range f.names {
 		c.at.TotalBytes += f.size(name)
 	}

@@ -34,9 +34,9 @@ func ClosedPairs(fsys vfs.FS, dir string) ([]ClosedPair, error) {
 	if err != nil {
 		return nil, err
 	}
+	ids, _ := readHeads(fsys, dir, f.ids).divide(f.ids)
 	var list []ClosedPair
-	last := uint32(0)
-	for _, id := range f.ids {
+	for _, id := range ids {
 		p, err := closedPair(fsys, dir, id)
 		if isNotExist(err) || isDamage(err) {
 			continue
@@ -44,13 +44,9 @@ func ClosedPairs(fsys vfs.FS, dir string) ([]ClosedPair, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p == nil {
-			continue
+		if p != nil {
+			list = append(list, *p)
 		}
-		if len(list) > 0 && last == id.Number { // the generation before it
-			list = list[:len(list)-1]
-		}
-		list, last = append(list, *p), id.Number
 	}
 	return list, nil
 }

@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"tidemark/internal/vfs"
 	"tidemark/model"
@@ -45,6 +46,14 @@ func reference(t testing.TB, seed uint64) (fsys, older *vfs.Mem, h *history) {
 			older = fsys.Clone()
 		}
 	}
+	o := everything("zstd:1") // the first pairs become one
+	o.OlderThan, o.MergeBytes = time.Duration(storagetest.Now()-newestOf(db, 3)), 1<<20
+	if err := db.buildTiers(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := db.Recompress(context.Background(), o); err != nil || done.JoinedPairs == 0 {
+		t.Fatalf("no pairs were joined: %+v, %v", done, err)
+	}
 	b := h.batch()
 	if err := appendAll(db, b); err != nil {
 		t.Fatal(err)
@@ -54,6 +63,17 @@ func reference(t testing.TB, seed uint64) (fsys, older *vfs.Mem, h *history) {
 		t.Fatal(err)
 	}
 	return fsys, older, h
+}
+
+// newestOf returns the newest time in the first closed pairs of values.
+func newestOf(db *DB, n int) int64 {
+	newest := int64(minTime)
+	for _, p := range db.pairs.all() {
+		if n > 0 && p.tier == header.Raw && p.index.Load() != nil {
+			newest, n = max(newest, p.newestValue), n-1
+		}
+	}
+	return newest
 }
 
 func dataNames(t testing.TB, fsys *vfs.Mem) []string {

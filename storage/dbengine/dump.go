@@ -81,6 +81,17 @@ func (d *dumping) datafile(id datafile.ID) {
 		return
 	}
 	defer f.Close()
+	if h, err := datafile.ReadHeader(d.fs, d.dir, id); err == nil {
+		first, last, members := h.Run()
+		switch {
+		case members > 1 && h.Tier == header.Raw:
+			d.line("  stands for %d pairs with numbers from %d to %d", members, first, last)
+		case members > 1:
+			d.line("  sums up %d pairs with numbers from %d to %d", members, first, last)
+		case h.Tier != header.Raw:
+			d.line("  sums up the pair with number %d", last)
+		}
+	}
 	_, damage, err := f.Scan(header.Bytes, func(offset int64, sequence uint64, b []byte) error {
 		x, err := extent.Parse(b, id.Extent(sequence))
 		if err != nil {

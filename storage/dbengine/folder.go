@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"tidemark/internal/vfs"
@@ -151,14 +150,16 @@ func Info(fsys vfs.FS, dir string, share func(model.ItemID) uint64) (*Informatio
 		c.share, c.shares = share, map[uint64]*ShareInfo{}
 	}
 	info := &Information{}
-	for _, id := range f.ids {
+	heads := readHeads(fsys, dir, f.ids)
+	ids, _ := heads.divide(f.ids)
+	for _, id := range ids {
 		extents, err := f.extents(id)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", id.Name(), err)
 		}
 		info.Extents += len(extents)
-		h, err := datafile.ReadHeader(fsys, dir, id)
-		again := err == nil && h.Tier == header.Hour && slices.ContainsFunc(f.ids, func(o datafile.ID) bool { return o.Number == h.Source })
+		h, intact := heads[id]
+		again := intact && h.Tier == header.Hour && heads.sums(&h, ids)
 		for i := range extents {
 			info.Pages += len(extents[i].Pages)
 			c.extent(&extents[i], again)
@@ -181,7 +182,7 @@ func Info(fsys vfs.FS, dir string, share func(model.ItemID) uint64) (*Informatio
 	}
 	bytes := info.Bytes
 	info.Summary = c.all.summary()
-	info.Bytes, info.Pairs = bytes, len(f.ids)
+	info.Bytes, info.Pairs = bytes, len(ids)
 	info.Instances = map[string]Summary{}
 	for name, t := range c.tiers {
 		info.Instances[name] = t.summary()

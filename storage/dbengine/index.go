@@ -97,19 +97,14 @@ func (db *DB) publish(p *pair) {
 	if p.tier != header.Raw {
 		e.values = journal.NoBounds
 	}
-	raw := map[uint32]bool{}
-	if p.tier == header.Hour {
-		for _, other := range db.pairs.all() {
-			raw[other.id.Number] = other.tier == header.Raw
-		}
-	}
+	beside := p.tier == header.Hour && slices.ContainsFunc(db.pairs.all(), func(o *pair) bool { return o.tier == header.Raw && o.covers(p.source) })
 	for i := range db.shards {
 		sh := &db.shards[i]
 		sh.mu.Lock()
 		switch {
 		case p.tier == header.Minute:
 			sh.minutes = insertPair(sh.minutes, e)
-		case p.tier == header.Hour && raw[p.source]:
+		case beside:
 			sh.hours = insertPair(sh.hours, e)
 		default:
 			sh.indexed = insertPair(sh.indexed, e)
@@ -138,13 +133,15 @@ func (p *pair) order() uint32 {
 	return p.id.Number
 }
 
+// covers reports whether a pair of values with a number is the pair, or one of those that it stands for, or that it sums up.
+func (p *pair) covers(number uint32) bool { return p.first <= number && number <= p.order() }
+
 // promote lets the hours of a pair that is deleted be found in the tier.
 func (sh *shard) promote(p *pair) {
 	for _, e := range sh.hours {
-		if e.pair.source == p.id.Number {
+		if p.covers(e.pair.source) {
 			sh.hours = slices.DeleteFunc(slices.Clone(sh.hours), func(o indexedPair) bool { return o.pair == e.pair })
 			sh.indexed = insertPair(sh.indexed, e)
-			return
 		}
 	}
 }

@@ -1,9 +1,9 @@
 package dbengine
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"math"
 	"slices"
 
@@ -62,9 +62,25 @@ func (c *coverage) all(from, to int64, hours bool) bool {
 	return false
 }
 
-// mergeSource is a pair with values, or which had them, and its tiers; nil for what is not there.
+// mergeSource is a pair of values, nil if it is gone, and what is there of its tiers: several of each if it stands for several pairs.
 type mergeSource struct {
-	raw, minute, hour *indexedPair
+	raw            *indexedPair
+	minutes, hours []*indexedPair
+}
+
+// merges reports whether pairs of a tier hold all that the values of the source merge to.
+func (s *mergeSource) merges(tier []*indexedPair) bool {
+	if s.raw == nil {
+		return len(tier) > 0
+	}
+	members := uint32(0)
+	for _, e := range tier {
+		if !e.pair.merged {
+			return false
+		}
+		members += e.pair.members
+	}
+	return members >= s.raw.pair.members
 }
 
 // merging is one Merged.
@@ -123,33 +139,43 @@ func (m *merging) item(id model.ItemID) error {
 		return err
 	}
 	sources := sourcesOf(indexed, minutes, hours)
-	for _, number := range slices.Sorted(maps.Keys(sources)) {
-		if err := m.source(r, id, sources[number]); err != nil {
+	for i := range sources {
+		if err := m.source(r, id, &sources[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sourcesOf puts pairs and their tiers together.
-func sourcesOf(lists ...[]indexedPair) map[uint32]*mergeSource {
-	sources := map[uint32]*mergeSource{}
+// sourcesOf puts pairs and their tiers together, in order.
+func sourcesOf(lists ...[]indexedPair) []mergeSource {
+	var all []*indexedPair
 	for _, list := range lists {
 		for i := range list {
-			e := &list[i]
-			s := sources[e.pair.order()]
-			if s == nil {
-				s = new(mergeSource)
-				sources[e.pair.order()] = s
-			}
-			switch e.pair.tier {
-			case header.Minute:
-				s.minute = e
-			case header.Hour:
-				s.hour = e
-			default:
-				s.raw = e
-			}
+			all = append(all, &list[i])
+		}
+	}
+	// Pairs of values stand before what sums them up, what sums up more before what sums up less.
+	slices.SortStableFunc(all, func(a, b *indexedPair) int {
+		return cmp.Or(cmp.Compare(a.pair.first, b.pair.first), -cmp.Compare(a.pair.order(), b.pair.order()), cmp.Compare(a.pair.tier, b.pair.tier))
+	})
+	var sources []mergeSource
+	first, last := uint32(0), uint32(0) // of the last source
+	for _, e := range all {
+		p := e.pair
+		if len(sources) == 0 || p.first > last {
+			sources, first, last = append(sources, mergeSource{}), p.first, p.order()
+		}
+		s := &sources[len(sources)-1]
+		switch {
+		case p.tier == header.Raw:
+			s.raw = e
+		case s.raw == nil && (p.first != first || p.order() != last):
+			// A part of what another tier sums up as a whole, and the values are gone: that has it too.
+		case p.tier == header.Minute:
+			s.minutes = append(s.minutes, e)
+		default:
+			s.hours = append(s.hours, e)
 		}
 	}
 	return sources
@@ -171,8 +197,7 @@ func (m *merging) source(r *reading, id model.ItemID, s *mergeSource) error {
 	}
 	c := coverage{
 		r: m.q.Range, cell: m.cell,
-		hour:   s.hour != nil && (s.raw == nil || s.hour.pair.merged),
-		minute: s.minute != nil && (s.raw == nil || s.minute.pair.merged),
+		hour: s.merges(s.hours), minute: s.merges(s.minutes),
 	}
 	hours, minutes, err := m.rows(id, s, &c)
 	if unreadable(err) && s.raw != nil {
@@ -246,9 +271,9 @@ func unreadable(err error) bool {
 // the values the source.
 func (m *merging) rows(id model.ItemID, s *mergeSource, c *coverage) (hours, minutes []extent.Page, err error) {
 	held := int64(0)
-	read := func(e *indexedPair, needless func(from, to int64) bool) ([]extent.Page, error) {
-		if e == nil || !e.mayHold(id) || !e.rows.Reaches(m.q.Range.From, m.q.Range.To) {
-			return nil, nil
+	read := func(to []extent.Page, e *indexedPair, needless func(from, to int64) bool) ([]extent.Page, error) {
+		if !e.mayHold(id) || !e.rows.Reaches(m.q.Range.From, m.q.Range.To) {
+			return to, nil
 		}
 		var refs []pageRef
 		_, err := m.db.indexedPages(e.pair, id, func(ref *pageRef) {
@@ -256,7 +281,6 @@ func (m *merging) rows(id model.ItemID, s *mergeSource, c *coverage) (hours, min
 				refs = append(refs, *ref)
 			}
 		})
-		var pages []extent.Page
 		for i := range refs {
 			if err != nil {
 				break
@@ -270,23 +294,26 @@ func (m *merging) rows(id model.ItemID, s *mergeSource, c *coverage) (hours, min
 			if held += int64(len(p.Times) + len(p.Values)); held > m.q.MaxBytes {
 				return nil, storage.ErrTooMuch
 			}
-			pages = append(pages, p)
+			to = append(to, p)
 		}
 		if unreadable(err) && s.raw == nil {
 			m.db.damaged(err)
 			err = nil
 		}
-		return pages, err
+		return to, err
 	}
-	if c.hour {
-		if hours, err = read(s.hour, func(int64, int64) bool { return false }); err != nil {
+	for i := 0; c.hour && i < len(s.hours); i++ {
+		if hours, err = read(hours, s.hours[i], func(int64, int64) bool { return false }); err != nil {
 			return nil, nil, err
 		}
 	}
-	if c.minute {
-		minutes, err = read(s.minute, func(from, to int64) bool {
+	for i := 0; c.minute && i < len(s.minutes); i++ {
+		minutes, err = read(minutes, s.minutes[i], func(from, to int64) bool {
 			return c.all(max(from, m.q.Range.From), min(to, m.q.Range.To-1), true)
 		})
+		if err != nil {
+			return nil, nil, err
+		}
 	}
 	return hours, minutes, err
 }

@@ -167,7 +167,7 @@ func TestDB_merged(t *testing.T) {
 	if _, pieces := mergedSums(t, db, storagetest.All(1, 2, 3, 4, 5), oneCell); pieces > values/3 {
 		t.Errorf("%d pieces for %d values", pieces, values)
 	}
-	if _, err := db.Recompress(context.Background(), Recompress{}); err != nil {
+	if _, err := db.Recompress(context.Background(), Recompress{MergeBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
 	compareMerged(t, db, hours)
@@ -452,7 +452,7 @@ func TestDB_mergedWhileWriting(t *testing.T) {
 			if err := db.ClosePair(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := db.Recompress(context.Background(), Recompress{}); err != nil {
+			if _, err := db.Recompress(context.Background(), Recompress{MergeBytes: 1 << 20}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"tidemark/model"
 	"tidemark/storage"
 	"tidemark/storage/dbengine/extent"
+	"tidemark/storage/dbengine/header"
 )
 
 // Minutes streams summaries of one minute: what closed pairs say that were summed up, and the sums of the values that are in no such
@@ -113,14 +114,12 @@ func (db *DB) partialMinutes(ctx context.Context, id model.ItemID, r model.TimeR
 		sh.mu.Unlock()
 		return nil, storage.ErrClosed
 	}
-	values, minutes := sh.indexed, sh.minutes
+	indexed, minutes := sh.indexed, sh.minutes
 	if s := sh.find(id); s != nil {
 		v.memory(s, r)
 	}
 	sh.mu.Unlock()
-	values = slices.DeleteFunc(slices.Clone(values), func(e indexedPair) bool {
-		return slices.ContainsFunc(minutes, func(m indexedPair) bool { return m.pair.source == e.pair.id.Number && !db.thinnedAway(&m, id) })
-	})
+	values, minutes := summedUp(indexed, minutes)
 	if err := db.viewIndexed(v, values, id, r, 0); err != nil {
 		return nil, err
 	}
@@ -142,6 +141,34 @@ func (db *DB) partialMinutes(ctx context.Context, id model.ItemID, r model.TimeR
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.valueType, b.valueType))
 	})
 	return rows, nil
+}
+
+// summedUp divides pairs of values and the pairs of a tier, both in order: into the values that the tier does not sum up in full, and what of the
+// tier is used. Values that stand for several pairs are read instead of the tier unless all of its parts are there.
+func summedUp(indexed, tier []indexedPair) (values, used []indexedPair) {
+	at := 0
+	for i := range indexed {
+		p := indexed[i].pair
+		if p.tier != header.Raw {
+			continue
+		}
+		start := at
+		for at < len(tier) && tier[at].pair.source < p.first {
+			at++
+		}
+		used = append(used, tier[start:at]...)
+		start, members := at, uint32(0)
+		for at < len(tier) && tier[at].pair.source <= p.id.Number {
+			members += tier[at].pair.members
+			at++
+		}
+		if members >= p.members {
+			used = append(used, tier[start:at]...)
+		} else {
+			values = append(values, indexed[i])
+		}
+	}
+	return values, append(used, tier[at:]...)
 }
 
 // minutes sums up the values of a view.

@@ -73,6 +73,13 @@ func modelRun(t *testing.T, seed uint64, rounds int) error {
 				return err
 			}
 		}
+		if r.IntN(4) == 0 {
+			p := everything([]string{"none", "zstd:1"}[r.IntN(2)])
+			p.MergeBytes, p.Again = int64(r.IntN(2))*32<<10, r.IntN(4) == 0
+			if done, err := db.Recompress(context.Background(), p); err != nil || done.SkippedPairs > 0 {
+				return fmt.Errorf("round %d: %+v, %w", round, done, err)
+			}
+		}
 		q := randomQuery(r, clock)
 		got, want := storagetest.Collect(t, db, q), storagetest.Collect(t, reference, q)
 		if !slices.Equal(got, want) {

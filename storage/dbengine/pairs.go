@@ -30,6 +30,8 @@ type pair struct {
 	// tier is what the pair holds; pairs of a tier sum up the one whose number is source.
 	tier   header.Tier
 	source uint32
+	// first and members say for which pairs of values it stands, or which it sums up: so many from first to order().
+	first, members uint32
 	// merged means that a pair of a tier holds what all binary values of its source merge to.
 	merged bool
 	// key names the pair in the page cache.
@@ -186,7 +188,7 @@ func (db *DB) createPair(id datafile.ID) (*pair, error) {
 			db.fs.Remove(name), db.fs.Remove(filepath.Join(db.dir, id.Name()))))
 	}
 	return &pair{
-		id: id, file: file, files: &db.files, users: 1, journal: j, size: header.Bytes, journalSize: header.Bytes, gone: db.pairGone,
+		id: id, first: id.Number, members: 1, file: file, files: &db.files, users: 1, journal: j, size: header.Bytes, journalSize: header.Bytes, gone: db.pairGone,
 		oldest: minTime, newestValue: minTime, newestHour: minTime,
 	}, nil
 }

@@ -1,11 +1,9 @@
 package dbengine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,7 +55,7 @@ const (
 	MinExtentBytes = 4 << 10
 	MaxExtentBytes = 4 << 20
 	// coldPageValues is how many values a page at rest has; the tables of dense columns cost least per value in large ones.
-	coldPageValues = 4096
+	coldPageValues = 16384
 	// coldExtentPages ends an extent of small pages.
 	coldExtentPages = 1024
 	// freeBytes is what must stay free of the file system while a pair is written anew.
@@ -75,11 +73,17 @@ type Recompress struct {
 	Again bool
 	// BytesPerSecond bounds reading and writing together; zero for no bound.
 	BytesPerSecond int64
+	// MergeBytes lets neighbours with small pages become one pair, as long as their files together take no more; zero leaves each for itself,
+	// and MergeAuto takes an eighth of the disk space.
+	MergeBytes int64
 	// Busy, if not nil, is asked from time to time; while it says true nothing is done.
 	Busy func() bool
 	// Progress, if not nil, is told how far it is: at least after each pair, at most a few times a second.
 	Progress func(RecompressProgress)
 }
+
+// MergeAuto is the MergeBytes that follows from the disk space, or from what is there if that is much less.
+const MergeAuto = -1
 
 // RecompressProgress says how far Recompress is.
 type RecompressProgress struct {
@@ -91,11 +95,17 @@ type RecompressProgress struct {
 	DoneBytes int64 `json:"done_bytes"`
 	// WrittenPairs are those that were replaced: BeforeBytes became AfterBytes. KeptPairs would not have become smaller, SkippedPairs could
 	// not be done now.
-	WrittenPairs int   `json:"written_pairs"`
-	KeptPairs    int   `json:"kept_pairs"`
+	WrittenPairs int `json:"written_pairs"`
+	KeptPairs    int `json:"kept_pairs"`
+	// MergedPairs of those written became JoinedPairs.
+	MergedPairs  int   `json:"merged_pairs"`
+	JoinedPairs  int   `json:"joined_pairs"`
 	SkippedPairs int   `json:"skipped_pairs"`
 	BeforeBytes  int64 `json:"before_bytes"`
 	AfterBytes   int64 `json:"after_bytes"`
+	// BeforePages became AfterPages.
+	BeforePages int64 `json:"before_pages"`
+	AfterPages  int64 `json:"after_pages"`
 	// FoldedValues are late values that went to the pages where they belong.
 	FoldedValues uint64 `json:"folded_values"`
 	// File is what is being read, Paused that it waits because the machine is busy.
@@ -135,13 +145,13 @@ func (db *DB) Recompress(ctx context.Context, o Recompress) (RecompressProgress,
 	defer cancel()
 	defer context.AfterFunc(db.ctx, cancel)()
 	r := &recompressing{db: db, o: o, ctx: ctx, began: time.Now()}
-	list := db.coldPairs(&o)
-	r.at.Pairs = len(list)
-	for _, p := range list {
-		r.at.Bytes += p.size + p.journalSize
+	runs := db.coldRuns(&o)
+	for _, run := range runs {
+		r.at.Pairs += len(run)
+		r.at.Bytes += fileBytes(run)
 	}
-	for _, p := range list {
-		if err := r.step(p); err != nil {
+	for _, run := range runs {
+		if err := r.step(run); err != nil {
 			if db.ctx.Err() != nil {
 				err = storage.ErrClosed
 			}
@@ -151,24 +161,6 @@ func (db *DB) Recompress(ctx context.Context, o Recompress) (RecompressProgress,
 	r.at.File = ""
 	r.tell(true)
 	return r.at, nil
-}
-
-// coldPairs returns the pairs that are to be done, youngest first.
-func (db *DB) coldPairs(o *Recompress) []*pair {
-	old := db.o.Now() - int64(o.OlderThan)
-	var list []*pair
-	for _, p := range db.pairs.all() {
-		x := p.index.Load()
-		if p.tier != header.Raw || x == nil || x.image != nil || !db.summedUp(p) || p.newestValue == minTime || p.newestValue > old || isCold(p.id.Generation) && !o.Again {
-			continue
-		}
-		if codec, kept := db.recompression.kept[p.id.Name()]; kept && codec == o.Codec {
-			continue
-		}
-		list = append(list, p)
-	}
-	slices.SortFunc(list, func(a, b *pair) int { return cmp.Compare(b.id.Number, a.id.Number) })
-	return list
 }
 
 // summedUp reports whether the tiers have what they need of a pair.
@@ -197,30 +189,39 @@ type recompressing struct {
 	paused  time.Duration
 }
 
-// step does one pair. Its error ends the run; what concerns the pair only is counted.
-func (r *recompressing) step(p *pair) error {
-	size := p.size + p.journalSize
-	base := r.at.DoneBytes
-	r.at.File = p.id.Name()
-	err := r.pair(p)
-	r.at.DonePairs++
+// step does one run. Its error ends the work; what concerns the run only is counted. If there is no room for a run, less of it is tried.
+func (r *recompressing) step(run []*pair) error {
+	whole, base := len(run), r.at.DoneBytes
+	size := fileBytes(run)
+	r.at.File = run[len(run)-1].id.Name()
+	err := r.run(run)
+	for len(run) > 1 && errors.Is(err, storage.ErrFull) {
+		run = run[1:]
+		if len(run) == 1 && !r.db.anew(run[0], &r.o) {
+			break
+		}
+		r.at.DoneBytes = base
+		err = r.run(run)
+	}
+	r.at.DonePairs += whole
 	r.at.DoneBytes = base + size
 	switch {
 	case err == nil:
-		r.db.m.recompressed.Inc()
+		r.db.m.recompressed.Add(len(run))
+		r.at.SkippedPairs += whole - len(run)
 	case r.ctx.Err() != nil:
 		return r.ctx.Err()
 	case errors.Is(err, errKept):
-		r.at.KeptPairs++
+		r.at.KeptPairs += whole
 		if r.db.recompression.kept == nil {
 			r.db.recompression.kept = map[string]Codec{}
 		}
-		r.db.recompression.kept[p.id.Name()] = r.o.Codec
+		r.db.recompression.kept[runName(run)] = r.o.Codec
 	default:
-		r.at.SkippedPairs++
-		r.at.Skipped = fmt.Sprintf("%s: %v", p.id.Name(), err)
+		r.at.SkippedPairs += whole
+		r.at.Skipped = fmt.Sprintf("%s: %v", runName(run), err)
 		if !errors.Is(err, errGone) {
-			r.db.o.Logger.Warn("a pair could not be written anew; it stays as it is", "file", p.id.Name(), "error", err)
+			r.db.o.Logger.Warn("pairs could not be written anew; they stay as they are", "files", runName(run), "error", err)
 		}
 	}
 	r.tell(true)

@@ -43,8 +43,28 @@ func (f *folding) item(pages []coldPage) ([]coldPage, error) {
 	for i := range f.out {
 		f.out[i].Item = item
 	}
-	f.out = append(f.out, pages...) // summaries stay as they are
+	f.hours(pages)
 	return f.out, nil
+}
+
+// hours joins pages of hourly rows: of several rows of an hour the one that was written last counts. Those of several types stay as they are.
+func (f *folding) hours(pages []coldPage) {
+	var rows []hourRow
+	lsn := model.LSN(0)
+	for i := range pages {
+		p := &pages[i]
+		read, err := decodeRows(&p.Page)
+		if err != nil || p.Kind != extent.Hourly || p.Type != pages[0].Type || len(pages) == 1 {
+			f.out = append(f.out, pages...)
+			return
+		}
+		rows, lsn = append(rows, read...), max(lsn, p.lsn)
+	}
+	for rows = newestRows(rows); len(rows) > 0; {
+		n := min(len(rows), tierRows)
+		f.out = append(f.out, coldPage{Page: hoursPage(pages[0].Item, rows[:n]), lsn: lsn})
+		rows = rows[n:]
+	}
 }
 
 // maxFold bounds what is decoded at once, in values, a byte of a column counting as one.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 
 	"tidemark/model"
@@ -28,6 +29,8 @@ type pairReader struct {
 	heads      map[uint64]*extent.Directory
 	whole      map[uint64]*extent.Directory
 	wholeBytes int
+	// keptBytes bounds what whole holds.
+	keptBytes int
 	// read is told of bytes that were read.
 	read func(int) error
 	// skip, if not nil, says which pages are passed over, of which skipped is told.
@@ -39,6 +42,77 @@ type pairReader struct {
 type coldPage struct {
 	extent.Page
 	lsn model.LSN
+}
+
+// joinItems calls fn for each item of a run of pairs in the order of ids, with its pages: kind by kind, each as they were written.
+func (db *DB) joinItems(run []*pair, read func(int) error, fn func(pages []coldPage) error) error {
+	inputs := make([]pairInput, len(run))
+	for i, p := range run {
+		in := &inputs[i]
+		f, err := p.files.use(p)
+		if err != nil {
+			return err
+		}
+		defer p.files.done(p)
+		reader := &pairReader{
+			db: db, pair: p, file: f, heads: map[uint64]*extent.Directory{}, whole: map[uint64]*extent.Directory{},
+			keptBytes: keptExtentBytes / len(run), read: read,
+		}
+		next, stop := iter.Pull(in.from(reader))
+		defer stop()
+		in.next = next
+		in.step()
+	}
+	var joined []coldPage
+	for {
+		item, any := model.ItemID(0), false
+		for i := range inputs {
+			if err := inputs[i].err; err != nil {
+				return err
+			}
+			if in := &inputs[i]; in.more && (!any || in.pages[0].Item < item) {
+				item, any = in.pages[0].Item, true
+			}
+		}
+		if !any {
+			return nil
+		}
+		joined = joined[:0]
+		for i := range inputs {
+			if in := &inputs[i]; in.more && in.pages[0].Item == item {
+				joined = append(joined, in.pages...)
+				in.step()
+			}
+		}
+		slices.SortStableFunc(joined, func(a, b coldPage) int { return int(a.Kind) - int(b.Kind) })
+		if err := fn(joined); err != nil {
+			return err
+		}
+	}
+}
+
+// pairInput is one pair of a run that is read item by item.
+type pairInput struct {
+	next  func() ([]coldPage, bool)
+	pages []coldPage
+	more  bool
+	err   error
+}
+
+func (in *pairInput) step() { in.pages, in.more = in.next() }
+
+func (in *pairInput) from(r *pairReader) iter.Seq[[]coldPage] {
+	return func(yield func([]coldPage) bool) {
+		err := r.items(func(pages []coldPage) error {
+			if !yield(pages) {
+				return errStop
+			}
+			return nil
+		})
+		if !errors.Is(err, errStop) {
+			in.err = err
+		}
+	}
 }
 
 // items calls fn for each item of the pair in the order of ids, with its pages: kind by kind, each as they were written.
@@ -164,7 +238,7 @@ func (r *pairReader) inflate(place uint64, e *journal.Extent) (*extent.Directory
 		return nil, err
 	}
 	plain, stored := d.PayloadBytes()
-	if r.wholeBytes += plain + stored; r.wholeBytes > keptExtentBytes {
+	if r.wholeBytes += plain + stored; r.wholeBytes > r.keptBytes {
 		clear(r.whole)
 		r.wholeBytes = plain + stored
 	}

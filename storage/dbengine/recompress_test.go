@@ -104,6 +104,7 @@ func recompressRun(t *testing.T, seed uint64) (clones, written int, err error) {
 			}
 			o := everything(codecs[h.r.IntN(len(codecs))])
 			o.Again = h.r.IntN(2) == 0
+			o.MergeBytes = int64(h.r.IntN(3)) * 48 << 10
 			done, err := db.Recompress(ctx, o)
 			if err != nil {
 				return clones, written, err
@@ -175,9 +176,12 @@ func TestDB_recompressReaders(t *testing.T) {
 		})
 	}
 	var last RecompressProgress
-	for _, codec := range []string{"none", "zstd:3", "lz4"} {
+	for _, codec := range []string{"none", "zstd:3", "lz4", "zstd:1"} {
 		o := everything(codec)
 		o.Again = true
+		if codec == "lz4" || codec == "zstd:1" {
+			o.MergeBytes = 64 << 10
+		}
 		o.Progress = func(p RecompressProgress) { last = p }
 		done, err := db.Recompress(ctx, o)
 		if err != nil || done.SkippedPairs > 0 || done.DonePairs != done.Pairs || done.DoneBytes != done.Bytes || last != done {
@@ -441,7 +445,9 @@ func recompressUntilKilled(t *testing.T, dir string) {
 			if err := db.buildTiers(ctx); err != nil {
 				panic(err)
 			}
-			if _, err := db.Recompress(ctx, everything("zstd:1")); err != nil {
+			o := everything("zstd:1")
+			o.MergeBytes = MergeAuto
+			if _, err := db.Recompress(ctx, o); err != nil {
 				panic(err)
 			}
 		}

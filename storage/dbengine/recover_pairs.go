@@ -30,14 +30,13 @@ func (db *DB) loadPairs(ctx context.Context, names []string) (model.LSN, error) 
 		}
 	}
 	sortIDs(ids)
-	ids = db.dropReplaced(ids, has)
-	lsn := model.LSN(0)
-	newest := -1 // of those with values
-	for i, id := range ids {
-		if h, err := datafile.ReadHeader(db.fs, db.dir, id); err != nil || h.Tier == header.Raw {
-			newest = i
-		}
+	heads := readHeads(db.fs, db.dir, ids)
+	ids, replaced := heads.divide(ids)
+	for _, id := range replaced {
+		db.removeReplaced(id)
 	}
+	lsn := model.LSN(0)
+	newest := heads.growing(ids)
 	for i, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return 0, err
@@ -141,6 +140,7 @@ func (db *DB) loadPair(id datafile.ID, hasJournal, newest bool) (*pair, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+	p.first, _, p.members = h.Run()
 	p.tier, p.source, p.merged = h.Tier, h.Source, h.Tier != header.Raw && h.Compatible&header.Merged != 0
 	newest = newest && p.tier == header.Raw
 	if hasJournal {

@@ -95,7 +95,8 @@ func (db *DB) buildTier(ctx context.Context, tier header.Tier, source *pair) err
 	db.pairs.next++
 	id := datafile.ID{Generation: generation, Number: db.pairs.next}
 	db.pairs.mu.Unlock()
-	w, err := db.newTierWriter(id, tier, source.id)
+	db.dropParts(tier, source)
+	w, err := db.newTierWriter(id, tier, source)
 	if err != nil {
 		return err
 	}
@@ -118,6 +119,33 @@ func (db *DB) buildTier(ctx context.Context, tier header.Tier, source *pair) err
 	db.keepShare(tier)
 	db.m.tierPairs.Inc()
 	return nil
+}
+
+// dropParts deletes what a tier has of the pairs that a pair of values stands for: some of it was deleted by hand, or there was no such tier, and
+// the values are there to make it again as a whole.
+func (db *DB) dropParts(tier header.Tier, source *pair) {
+	for _, p := range db.pairs.takeParts(tier, source) {
+		db.o.Logger.Info("delete a pair of a tier that is made again as a whole", "tier", tier.String(), "file", p.id.Name())
+		db.deletePair(p)
+	}
+}
+
+// takeParts takes the pairs of a tier that sum up parts of a pair of values out of the list.
+func (ps *pairs) takeParts(tier header.Tier, source *pair) (parts []*pair) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	var kept []*pair
+	for _, p := range ps.list {
+		if p.tier == tier && source.covers(p.source) {
+			parts = append(parts, p)
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	if len(parts) > 0 {
+		ps.list = kept
+	}
+	return parts
 }
 
 // sumUp writes the rows of all items of a pair.
@@ -253,20 +281,24 @@ func (db *DB) copyHours(w *tierWriter, id model.ItemID, refs []pageRef) error {
 		for n < min(len(rows), tierRows) && rows[n].valueType == rows[0].valueType {
 			n++
 		}
-		times := make([]int64, n)
-		for i := range times {
-			times[i] = rows[i].At
-		}
-		err := w.add(extent.Page{
-			Item: id, Type: rows[0].valueType, Kind: extent.Hourly, From: times[0], To: times[n-1], Count: n,
-			Times: page.AppendTimes(nil, times), Values: appendRows(nil, rows[:n]),
-		})
-		if err != nil {
+		if err := w.add(hoursPage(id, rows[:n])); err != nil {
 			return err
 		}
 		rows = rows[n:]
 	}
 	return nil
+}
+
+// hoursPage makes a page of rows of one type in order of time.
+func hoursPage(id model.ItemID, rows []hourRow) extent.Page {
+	times := make([]int64, len(rows))
+	for i := range times {
+		times[i] = rows[i].At
+	}
+	return extent.Page{
+		Item: id, Type: rows[0].valueType, Kind: extent.Hourly, From: times[0], To: times[len(times)-1], Count: len(rows),
+		Times: page.AppendTimes(nil, times), Values: appendRows(nil, rows),
+	}
 }
 
 // tierWriter writes the datafile of a pair of a tier beside its place.
@@ -288,13 +320,14 @@ type tierPages struct {
 	codec extent.Codec
 }
 
-func (db *DB) newTierWriter(id datafile.ID, tier header.Tier, source datafile.ID) (*tierWriter, error) {
+func (db *DB) newTierWriter(id datafile.ID, tier header.Tier, source *pair) (*tierWriter, error) {
 	w := &tierWriter{db: db, name: filepath.Join(db.dir, id.Name()) + tempSuffix, merged: tierPages{codec: extent.Zstd}}
 	w.pair = &pair{
-		id: id, tier: tier, source: source.Number, files: &db.files, gone: db.pairGone,
+		id: id, tier: tier, source: source.id.Number, first: source.first, members: source.members, files: &db.files, gone: db.pairGone,
 		oldest: minTime, newestValue: minTime, newestHour: minTime, merged: db.o.Merge != nil,
 	}
-	h := header.Header{Magic: header.Datafile, Generation: id.Generation, Number: id.Number, Tier: tier, Source: source.Number}
+	h := header.Header{Magic: header.Datafile, Generation: id.Generation, Number: id.Number, Tier: tier, Source: source.id.Number}
+	h.Join(source.first, source.members)
 	if w.pair.merged {
 		h.Compatible = header.Merged
 	}

@@ -8,7 +8,11 @@
 //	16  generation    uint32, of a datafile and journalfile; else 0
 //	20  number        uint32, as in the file's name; else 0
 //	24  lsn           uint64, of a log segment: its first; of marks: up to which they go; else 0
-//	32  zeros         28 bytes
+//	32  tier          uint32, of a datafile; else 0
+//	36  source        uint32, of a datafile of a tier: the number of the pair that it sums up; else 0
+//	40  first         uint32, of a joined datafile: the least number that it stands for; else 0
+//	44  members       uint32, of a joined datafile: for how many pairs it stands; else 0
+//	48  zeros         12 bytes
 //	60  CRC-32C       uint32, of the bytes before it
 //
 // All numbers are little-endian.
@@ -43,10 +47,17 @@ var (
 // Decimals is the incompatible feature of log files whose batches may use the packed forms 3 and 4.
 const Decimals uint32 = 1
 
+// Joined is the incompatible feature of a datafile that stands for a run of neighbouring pairs of values, or of a tier that sums up such a
+// one: for those from First to its number, or its source. What is left of them in older generations is not used.
+const Joined uint32 = 1
+
 // known are the incompatible features that this program reads.
 func (m Magic) known() uint32 {
-	if m == Log {
+	switch m {
+	case Log:
 		return Decimals
+	case Datafile:
+		return Joined
 	}
 	return 0
 }
@@ -66,6 +77,33 @@ type Header struct {
 	// Tier says what the pair of a datafile holds, and Source, for tiers, which pair's number it sums up.
 	Tier   Tier
 	Source uint32
+	// First and Members are those of a joined datafile.
+	First, Members uint32
+}
+
+// Last is the number of the last pair of values that a datafile stands for, or that it sums up.
+func (h *Header) Last() uint32 {
+	if h.Tier != Raw {
+		return h.Source
+	}
+	return h.Number
+}
+
+// Run says for which pairs of values a datafile stands, or which it sums up: those with numbers from first to last that are not in other
+// pairs, as many as members.
+func (h *Header) Run() (first, last, members uint32) {
+	if h.Incompatible&Joined == 0 {
+		return h.Last(), h.Last(), 1
+	}
+	return h.First, h.Last(), h.Members
+}
+
+// Join makes a header that of a joined datafile, if there are several members.
+func (h *Header) Join(first, members uint32) {
+	h.Incompatible, h.First, h.Members = h.Incompatible&^Joined, 0, 0
+	if members > 1 {
+		h.Incompatible, h.First, h.Members = h.Incompatible|Joined, first, members
+	}
 }
 
 // Tier says what a pair holds. The numbers are stored.
@@ -115,7 +153,9 @@ func (h *Header) Append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(h.LSN))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(h.Tier))
 	dst = binary.LittleEndian.AppendUint32(dst, h.Source)
-	dst = append(dst, make([]byte, 20)...)
+	dst = binary.LittleEndian.AppendUint32(dst, h.First)
+	dst = binary.LittleEndian.AppendUint32(dst, h.Members)
+	dst = append(dst, make([]byte, 12)...)
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
 
@@ -146,6 +186,12 @@ func Decode(b []byte, want Magic) (Header, error) {
 	h.Tier, h.Source = Tier(b[32]), binary.LittleEndian.Uint32(b[36:])
 	if known := want.known(); h.Incompatible&^known != 0 {
 		return h, fmt.Errorf("%w: it uses feature bits %#x, and this program knows %#x", ErrNewer, h.Incompatible, known)
+	}
+	if want == Datafile && h.Incompatible&Joined != 0 {
+		h.First, h.Members = binary.LittleEndian.Uint32(b[40:]), binary.LittleEndian.Uint32(b[44:])
+		if h.First >= h.Last() || h.Members < 2 || h.Members-1 > h.Last()-h.First {
+			return h, fmt.Errorf("%w: it stands for %d pairs from %d to %d", ErrHeader, h.Members, h.First, h.Last())
+		}
 	}
 	return h, nil
 }

@@ -14,7 +14,7 @@ export function storage(oldest, started) {
 
   function progressOf(pairs, done, bytes) {
     const doneBytes = Math.round((bytes * done) / pairs);
-    return { pairs, bytes, done_pairs: done, done_bytes: doneBytes, written_pairs: done, kept_pairs: 0, skipped_pairs: 0, before_bytes: doneBytes, after_bytes: Math.round(doneBytes * 0.61), folded_values: 0 };
+    return { pairs, bytes, done_pairs: done, done_bytes: doneBytes, written_pairs: done, kept_pairs: 0, skipped_pairs: 0, merged_pairs: 0, joined_pairs: 0, before_bytes: doneBytes, after_bytes: Math.round(doneBytes * 0.61), folded_values: 0 };
   }
 
   function state() {

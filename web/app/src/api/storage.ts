@@ -81,6 +81,8 @@ export interface Recompression {
     written_pairs: number;
     kept_pairs: number;
     skipped_pairs: number;
+    merged_pairs: number;
+    joined_pairs: number;
     before_bytes: number;
     after_bytes: number;
     paused?: boolean;
@@ -143,8 +145,8 @@ export const deleteSnapshot = (name: string): Promise<unknown> => send('delete t
 
 export const getRecompression = (signal?: AbortSignal): Promise<Recompression> => get('the re-compression', '/api/storage/recompress', {}, signal);
 
-export const startRecompression = (codec: string, olderThanSeconds: number): Promise<unknown> =>
-  send('start the re-compression', 'POST', '/api/storage/recompress', { codec, older_than_seconds: olderThanSeconds });
+export const startRecompression = (codec: string, olderThanSeconds: number, mergeBytes: number): Promise<unknown> =>
+  send('start the re-compression', 'POST', '/api/storage/recompress', { codec, older_than_seconds: olderThanSeconds, merge_bytes: mergeBytes });
 
 export const stopRecompression = (): Promise<unknown> => send('stop the re-compression', 'DELETE', '/api/storage/recompress');
 

@@ -12,18 +12,21 @@ const LOOK_MS = 2_000;
 
 const CODECS: Record<string, string> = { 'columns only, reads stay fast': 'none', 'zstd, smallest': 'zstd:3', lz4: 'lz4' };
 const AGES: Record<string, number> = { '1 day': 86_400, '7 days': 604_800, '31 days': 2_678_400, 'everything closed': 0 };
+// Merged pairs may take an eighth of the disk space.
+const NEIGHBOURS: Record<string, number> = { 'each for itself': 0, 'merge those with small pages': -1 };
 
 export function Recompress({ changes }: { changes: boolean }) {
   const state = useLoad((signal) => getRecompression(signal), []);
   const [codec, setCodec] = useState(Object.keys(CODECS)[0]!);
   const [age, setAge] = useState('1 day');
+  const [neighbours, setNeighbours] = useState(Object.keys(NEIGHBOURS)[0]!);
   const [failure, setFailure] = useState('');
   useEffect(() => {
     const timer = setInterval(() => !document.hidden && state.reload(), LOOK_MS);
     return () => clearInterval(timer);
   }, []);
   const run = async (): Promise<void> => {
-    await startRecompression(CODECS[codec]!, AGES[age]!);
+    await startRecompression(CODECS[codec]!, AGES[age]!, NEIGHBOURS[neighbours]!);
     state.reload();
   };
   return (
@@ -41,6 +44,7 @@ export function Recompress({ changes }: { changes: boolean }) {
         <Form submit="Write old pairs anew" run={run}>
           <Choice label="How" value={codec} options={Object.keys(CODECS)} set={setCodec} />
           <Choice label="Older than" value={age} options={Object.keys(AGES)} set={setAge} />
+          <Choice label="Neighbours" value={neighbours} options={Object.keys(NEIGHBOURS)} set={setNeighbours} />
         </Form>
       )}
     </section>
@@ -49,7 +53,7 @@ export function Recompress({ changes }: { changes: boolean }) {
 
 function Progress({ state }: { state: Recompression }) {
   const { progress: p } = state;
-  const saved = p.written_pairs > 0 ? `${plural(p.written_pairs, 'pair')} went from ${formatValue(p.before_bytes, 'B')} to ${formatValue(p.after_bytes, 'B')}.` : '';
+  const saved = p.written_pairs > 0 ? `${plural(p.written_pairs, 'pair')} went from ${formatValue(p.before_bytes, 'B')} to ${formatValue(p.after_bytes, 'B')}.${p.merged_pairs > 0 ? ` ${plural(p.merged_pairs, 'neighbour')} became ${p.joined_pairs}.` : ''}` : '';
   if (state.running) {
     const share = p.bytes > 0 ? p.done_bytes / p.bytes : 0;
     const left = state.seconds_left === null ? '' : `, about ${formatDuration(state.seconds_left)} left`;
