@@ -83,6 +83,9 @@ func (d *dumping) datafile(id datafile.ID) {
 	defer f.Close()
 	if h, err := datafile.ReadHeader(d.fs, d.dir, id); err == nil {
 		first, last, members := h.Run()
+		if h.Incompatible&header.Lean != 0 {
+			d.line("  without the rows of hours that follow from its values")
+		}
 		switch {
 		case members > 1 && h.Tier == header.Raw:
 			d.line("  stands for %d pairs with numbers from %d to %d", members, first, last)

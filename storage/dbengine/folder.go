@@ -159,7 +159,7 @@ func Info(fsys vfs.FS, dir string, share func(model.ItemID) uint64) (*Informatio
 		}
 		info.Extents += len(extents)
 		h, intact := heads[id]
-		again := intact && h.Tier == header.Hour && heads.sums(&h, ids)
+		again := intact && h.Tier == header.Hour && heads.repeats(&h, ids)
 		for i := range extents {
 			info.Pages += len(extents[i].Pages)
 			c.extent(&extents[i], again)

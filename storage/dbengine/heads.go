@@ -71,11 +71,11 @@ func (heads heads) growing(ids []datafile.ID) int {
 	return newest
 }
 
-// sums reports whether a pair of a tier sums up values that are in one of the pairs.
-func (heads heads) sums(h *header.Header, ids []datafile.ID) bool {
+// repeats reports whether a pair of a tier has rows that stand in one of the pairs of values as well.
+func (heads heads) repeats(h *header.Header, ids []datafile.ID) bool {
 	return slices.ContainsFunc(ids, func(id datafile.ID) bool {
 		o, ok := heads[id]
 		first, last, _ := o.Run()
-		return ok && o.Tier == header.Raw && first <= h.Source && h.Source <= last
+		return ok && o.Tier == header.Raw && o.Incompatible&header.Lean == 0 && first <= h.Source && h.Source <= last
 	})
 }

@@ -97,7 +97,7 @@ func (db *DB) publish(p *pair) {
 	if p.tier != header.Raw {
 		e.values = journal.NoBounds
 	}
-	beside := p.tier == header.Hour && slices.ContainsFunc(db.pairs.all(), func(o *pair) bool { return o.tier == header.Raw && o.covers(p.source) })
+	beside := p.tier == header.Hour && slices.ContainsFunc(db.pairs.all(), func(o *pair) bool { return o.tier == header.Raw && !o.lean && o.covers(p.source) })
 	for i := range db.shards {
 		sh := &db.shards[i]
 		sh.mu.Lock()
@@ -136,7 +136,7 @@ func (p *pair) order() uint32 {
 // covers reports whether a pair of values with a number is the pair, or one of those that it stands for, or that it sums up.
 func (p *pair) covers(number uint32) bool { return p.first <= number && number <= p.order() }
 
-// promote lets the hours of a pair that is deleted be found in the tier.
+// promote lets the hours of a pair that is deleted, or that lacks them, be found in the tier.
 func (sh *shard) promote(p *pair) {
 	for _, e := range sh.hours {
 		if p.covers(e.pair.source) {

@@ -34,6 +34,8 @@ type pair struct {
 	first, members uint32
 	// merged means that a pair of a tier holds what all binary values of its source merge to.
 	merged bool
+	// lean means that a pair of values lacks the rows of hours that follow from them.
+	lean bool
 	// key names the pair in the page cache.
 	key uint64
 	// file is open while the pair grows. After that it belongs to files, as do users: how many read it now.

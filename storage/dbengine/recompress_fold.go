@@ -12,6 +12,8 @@ import (
 type folding struct {
 	out    []coldPage
 	folded uint64
+	// lean leaves out rows of hours that follow from the values.
+	lean bool
 
 	base, late, merged decoded
 	page               decoded
@@ -24,7 +26,7 @@ func (f *folding) item(pages []coldPage) ([]coldPage, error) {
 	for values < len(pages) && pages[values].Kind <= extent.Late {
 		values++
 	}
-	one := true
+	one, whole := true, false // whole means that merged has all values
 	for i := range values {
 		one = one && pages[i].Type == pages[0].Type
 	}
@@ -34,6 +36,8 @@ func (f *folding) item(pages []coldPage) ([]coldPage, error) {
 			n = 1
 		} else if size := foldSize(pages[:values]); size > maxFold {
 			n = foldLength(pages[:values])
+		} else {
+			whole = pages[0].Type.Numeric()
 		}
 		if err := f.values(pages[:n]); err != nil {
 			return nil, err
@@ -43,28 +47,52 @@ func (f *folding) item(pages []coldPage) ([]coldPage, error) {
 	for i := range f.out {
 		f.out[i].Item = item
 	}
-	f.hours(pages)
+	f.hours(pages, f.lean && whole)
 	return f.out, nil
 }
 
-// hours joins pages of hourly rows: of several rows of an hour the one that was written last counts. Those of several types stay as they are.
-func (f *folding) hours(pages []coldPage) {
+// hours joins pages of hourly rows: of several rows of an hour the one that was written last counts. Those of several types stay as they are. If lean, rows
+// that follow from the merged values are left out.
+func (f *folding) hours(pages []coldPage, lean bool) {
 	var rows []hourRow
 	lsn := model.LSN(0)
 	for i := range pages {
 		p := &pages[i]
 		read, err := decodeRows(&p.Page)
-		if err != nil || p.Kind != extent.Hourly || p.Type != pages[0].Type || len(pages) == 1 {
+		if err != nil || p.Kind != extent.Hourly || p.Type != pages[0].Type || len(pages) == 1 && !lean {
 			f.out = append(f.out, pages...)
 			return
 		}
 		rows, lsn = append(rows, read...), max(lsn, p.lsn)
 	}
-	for rows = newestRows(rows); len(rows) > 0; {
+	rows = newestRows(rows)
+	if lean {
+		rows = f.unlike(rows)
+		if last := len(f.out) - 1; last >= 0 { // they may be all that said how far the log was
+			f.out[last].lsn = max(f.out[last].lsn, lsn)
+		}
+	}
+	for len(rows) > 0 {
 		n := min(len(rows), tierRows)
 		f.out = append(f.out, coldPage{Page: hoursPage(pages[0].Item, rows[:n]), lsn: lsn})
 		rows = rows[n:]
 	}
+}
+
+// unlike returns the rows that the merged values do not come to, such as the first hour's, whose increase counts from an earlier pair.
+func (f *folding) unlike(rows []hourRow) []hourRow {
+	var made hourRows
+	made.take(&model.Columns{Type: f.merged.valueType, At: f.merged.at, Bits: f.merged.bits})
+	kept, k := rows[:0], 0
+	for i := range rows {
+		for k < len(made.rows) && made.rows[k].At < rows[i].At {
+			k++
+		}
+		if k == len(made.rows) || !rows[i].equal(&made.rows[k]) {
+			kept = append(kept, rows[i])
+		}
+	}
+	return kept
 }
 
 // maxFold bounds what is decoded at once, in values, a byte of a column counting as one.

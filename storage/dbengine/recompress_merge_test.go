@@ -107,6 +107,11 @@ func TestRecompress_merge(t *testing.T) {
 	if got := said(t, db); got != want {
 		t.Errorf("answers differ: %s", firstDifference(got, want))
 	}
+	for _, p := range db.pairs.all() {
+		if p.members > 1 && p.tier == header.Raw && (!p.lean || p.index.Load().parts.Footer().Summary.Values == 0) {
+			t.Errorf("%s has rows of hours that follow from its values", p.id.Name())
+		}
+	}
 	if again := mergeRuns(t, db, 1<<20); again.WrittenPairs != 0 {
 		t.Errorf("again: %+v", again)
 	}
@@ -357,7 +362,7 @@ func TestRecompress_mergedGolden(t *testing.T) {
 		t.Errorf("check: %v %v", findings, err)
 	}
 	var dump bytes.Buffer
-	if err := Dump(vfs.OS{}, dir, &dump); err != nil || !strings.Contains(dump.String(), "  stands for ") || strings.Contains(dump.String(), "damage") {
+	if err := Dump(vfs.OS{}, dir, &dump); err != nil || !strings.Contains(dump.String(), "  stands for ") || !strings.Contains(dump.String(), "without the rows of hours") || strings.Contains(dump.String(), "damage") {
 		t.Errorf("dump: %v\n%.500s", err, dump.String())
 	}
 	db, err := Open(context.Background(), vfs.OS{}, dir, tinyOptions())

@@ -10,6 +10,7 @@ import (
 
 	"tidemark/storage"
 	"tidemark/storage/dbengine/datafile"
+	"tidemark/storage/dbengine/header"
 	"tidemark/storage/dbengine/journal"
 )
 
@@ -34,7 +35,7 @@ func (r *recompressing) run(run []*pair) error {
 	if err := r.reserve(room, run); err != nil {
 		return err
 	}
-	w := &coldWriter{db: db, id: nextGeneration(run), o: &r.o, move: r.move, limit: room}
+	w := &coldWriter{db: db, id: nextGeneration(run), o: &r.o, move: r.move, limit: room, lean: db.mayBeLean(run)}
 	p, folded, err := r.rewrite(w, run)
 	if err != nil {
 		err = errors.Join(err, w.abort())
@@ -65,6 +66,17 @@ func release(run []*pair) {
 	for _, p := range run {
 		p.release()
 	}
+}
+
+// mayBeLean reports whether the rows of hours of a run are in the tier, or left out already.
+func (db *DB) mayBeLean(run []*pair) bool {
+	members := uint32(0)
+	for _, p := range db.pairs.all() {
+		if p.tier == header.Hour && slices.ContainsFunc(run, func(o *pair) bool { return o.covers(p.source) }) {
+			members += p.members
+		}
+	}
+	return members >= membersOf(run) || slices.ContainsFunc(run, func(p *pair) bool { return p.lean })
 }
 
 // nextGeneration is the identity of what takes the place of a run: the last number, and a generation above all of theirs.
@@ -146,7 +158,7 @@ func (r *recompressing) rewrite(w *coldWriter, run []*pair) (*pair, uint64, erro
 		r.at.DoneBytes = min(r.at.DoneBytes+int64(n), end)
 		return r.move(n)
 	}
-	var fold folding
+	fold := folding{lean: w.lean}
 	err := r.db.joinItems(run, read, func(pages []coldPage) error {
 		out, err := fold.item(pages)
 		if err != nil {
@@ -172,7 +184,7 @@ func (db *DB) openCold(w *coldWriter, run []*pair, index []byte) (*pair, error) 
 		return nil, err
 	}
 	p := &pair{
-		id: w.id, first: run[0].first, members: membersOf(run), file: file, files: &db.files, users: 1, gone: db.pairGone, size: w.size,
+		id: w.id, lean: w.lean, first: run[0].first, members: membersOf(run), file: file, files: &db.files, users: 1, gone: db.pairGone, size: w.size,
 		journalSize: int64(len(index)), charged: roundUp(w.size) + roundUp(int64(len(index))),
 		oldest: minTime, newestValue: minTime, newestHour: minTime,
 	}
@@ -224,6 +236,9 @@ func (db *DB) exchange(run []*pair, p *pair) error {
 		// New slices: readers may hold the old one.
 		rest := slices.DeleteFunc(slices.Clone(sh.indexed), func(o indexedPair) bool { return slices.Contains(run, o.pair) })
 		sh.indexed = insertPair(rest, e)
+		if p.lean {
+			sh.promote(p)
+		}
 		sh.mu.Unlock()
 	}
 	db.values.Add(int64(p.values))

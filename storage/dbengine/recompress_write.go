@@ -8,6 +8,7 @@ import (
 	"tidemark/model"
 	"tidemark/storage/dbengine/datafile"
 	"tidemark/storage/dbengine/extent"
+	"tidemark/storage/dbengine/header"
 	"tidemark/storage/dbengine/journal"
 	"tidemark/storage/dbengine/page"
 )
@@ -19,6 +20,8 @@ type coldWriter struct {
 	o    *Recompress
 	file vfs.File
 	move func(int) error
+	// lean leaves out rows of hours that follow from the values.
+	lean bool
 	// size is what was written, limit what the pair must stay below.
 	size, limit int64
 	buf         []byte
@@ -43,6 +46,9 @@ func (w *coldWriter) begin(run []*pair) error {
 	}
 	h.Generation = w.id.Generation
 	h.Join(run[0].first, membersOf(run))
+	if w.lean {
+		h.Incompatible |= header.Lean
+	}
 	w.buf = h.Append(nil)
 	name := w.path(w.id.Name()) + tempSuffix
 	if err := w.db.fs.Remove(name); err != nil && !isNotExist(err) {

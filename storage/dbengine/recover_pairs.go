@@ -141,6 +141,7 @@ func (db *DB) loadPair(id datafile.ID, hasJournal, newest bool) (*pair, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	p.first, _, p.members = h.Run()
+	p.lean = h.Tier == header.Raw && h.Incompatible&header.Lean != 0
 	p.tier, p.source, p.merged = h.Tier, h.Source, h.Tier != header.Raw && h.Compatible&header.Merged != 0
 	newest = newest && p.tier == header.Raw
 	if hasJournal {

@@ -170,7 +170,7 @@ func (db *DB) sumUp(ctx context.Context, w *tierWriter, source *pair) error {
 		if w.pair.tier == header.Minute {
 			err = db.sumUpMinutes(ctx, w, id, refs)
 		} else {
-			err = db.copyHours(w, id, refs)
+			err = db.copyHours(ctx, w, source, id, refs)
 		}
 		if err == nil && w.pair.merged {
 			err = db.mergeBinary(ctx, w, id, refs)
@@ -257,9 +257,16 @@ func (db *DB) passingRead(ctx context.Context, refs []pageRef, want func(model.V
 	return r
 }
 
-// copyHours writes the hours of an item as they stand in the pair.
-func (db *DB) copyHours(w *tierWriter, id model.ItemID, refs []pageRef) error {
+// copyHours writes the hours of an item as they stand in the pair, or are made of its values if it lacks them.
+func (db *DB) copyHours(ctx context.Context, w *tierWriter, source *pair, id model.ItemID, refs []pageRef) error {
 	var rows []hourRow
+	if source.lean {
+		made, err := db.madeHours(ctx, id, refs)
+		if err != nil {
+			return err
+		}
+		rows = made // those that stand in the pair count before them
+	}
 	for i := range refs {
 		if refs[i].kind != extent.Hourly {
 			continue

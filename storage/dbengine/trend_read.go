@@ -77,11 +77,10 @@ func (db *DB) storedRows(id model.ItemID, r model.TimeRange) ([]hourRow, error) 
 	if from > math.MinInt64+storage.Hour {
 		from -= storage.Hour
 	}
-	refs, memory, err := db.hourPages(id, model.TimeRange{From: from, To: r.To})
+	refs, rows, memory, err := db.hourPages(id, model.TimeRange{From: from, To: r.To})
 	if err != nil {
 		return nil, err
 	}
-	var rows []hourRow
 	for i := range refs {
 		p, err := db.readPage(&refs[i])
 		if err == nil {
@@ -98,8 +97,9 @@ func (db *DB) storedRows(id model.ItemID, r model.TimeRange) ([]hourRow, error) 
 	return newestRows(slices.DeleteFunc(rows, func(h hourRow) bool { return h.At >= r.To || h.At < from })), nil
 }
 
-// hourPages returns the pages that hold rows of an item in a range, in the order in which they were written, and all rows that are in memory.
-func (db *DB) hourPages(id model.ItemID, r model.TimeRange) (pages []pageRef, memory []hourRow, err error) {
+// hourPages returns the pages that hold rows of an item in a range, in the order in which they were written, rows that are missing on disk, and all rows
+// that are in memory.
+func (db *DB) hourPages(id model.ItemID, r model.TimeRange) (pages []pageRef, missing, memory []hourRow, err error) {
 	add := func(ref *pageRef) {
 		if ref.kind == extent.Hourly && ref.from < r.To && ref.to >= r.From {
 			pages = append(pages, *ref)
@@ -109,7 +109,7 @@ func (db *DB) hourPages(id model.ItemID, r model.TimeRange) (pages []pageRef, me
 	sh.mu.Lock()
 	if sh.closed {
 		sh.mu.Unlock()
-		return nil, nil, storage.ErrClosed
+		return nil, nil, nil, storage.ErrClosed
 	}
 	indexed, hours := sh.indexed, sh.hours
 	if s := sh.find(id); s != nil {
@@ -132,15 +132,20 @@ func (db *DB) hourPages(id model.ItemID, r model.TimeRange) (pages []pageRef, me
 	sh.mu.Unlock()
 	for i := range indexed {
 		e := &indexed[i]
+		rows, err := db.missingHours(indexed, e, id, r)
+		if err != nil && !errors.Is(err, errGone) {
+			return nil, nil, nil, err
+		}
+		missing = append(missing, rows...)
 		if !e.pair.thinned() && (!e.mayHold(id) || !e.rows.Reaches(r.From, r.To)) {
 			continue
 		}
 		if err := db.withHours(e, hours, id, add); err != nil && !errors.Is(err, errGone) {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 	sortRefs(pages)
-	return pages, memory, nil
+	return pages, missing, memory, nil
 }
 
 // newestRows keeps the last row of each hour and type, in order of time.

@@ -51,13 +51,17 @@ const Decimals uint32 = 1
 // one: for those from First to its number, or its source. What is left of them in older generations is not used.
 const Joined uint32 = 1
 
+// Lean is the incompatible feature of a datafile of values without those rows of hours that follow from its values: they are in the tier of hours,
+// and where that is not there, are made again.
+const Lean uint32 = 2
+
 // known are the incompatible features that this program reads.
 func (m Magic) known() uint32 {
 	switch m {
 	case Log:
 		return Decimals
 	case Datafile:
-		return Joined
+		return Joined | Lean
 	}
 	return 0
 }

@@ -1,0 +1,107 @@
+package dbengine
+
+import (
+	"context"
+	"math"
+
+	"tidemark/model"
+	"tidemark/storage"
+	"tidemark/storage/dbengine/extent"
+	"tidemark/storage/dbengine/header"
+	"tidemark/storage/dbengine/page"
+)
+
+// hourRows sums up the hours of one series from its values in order of time.
+type hourRows struct {
+	rows        []hourRow
+	previous    uint64
+	hasPrevious bool
+}
+
+// take adds values.
+func (h *hourRows) take(c *model.Columns) {
+	at, values := c.At, c.Bits
+	for len(at) > 0 {
+		start := storage.HourOf(at[0])
+		n := searchTimes(at, start+storage.Hour)
+		if k := len(h.rows); k == 0 || h.rows[k-1].At != start || h.rows[k-1].valueType != c.Type {
+			if k > 0 && h.rows[k-1].valueType != c.Type {
+				h.hasPrevious = false
+			}
+			h.rows = append(h.rows, hourRow{Trend: model.Trend{At: start}, valueType: c.Type})
+		}
+		h.previous, h.hasPrevious = storage.AddRunToTrend(&h.rows[len(h.rows)-1].Trend, c.Type, values[:n], h.previous, h.hasPrevious)
+		at, values = at[n:], values[n:]
+	}
+}
+
+// equal reports whether two rows are the same to the last bit.
+func (r *hourRow) equal(o *hourRow) bool {
+	a, b := *r, *o
+	same := math.Float64bits(a.Sum) == math.Float64bits(b.Sum) && math.Float64bits(a.Increase) == math.Float64bits(b.Increase)
+	a.Sum, b.Sum, a.Increase, b.Increase = 0, 0, 0, 0
+	return same && a == b
+}
+
+// madeHours makes the rows of an item from the values of a pair that lacks them.
+func (db *DB) madeHours(ctx context.Context, id model.ItemID, refs []pageRef) ([]hourRow, error) {
+	r := db.passingRead(ctx, refs, model.ValueType.Numeric)
+	defer r.free()
+	var made hourRows
+	r.fn = func(c *model.Columns) error {
+		if c.Type.Numeric() {
+			made.take(c)
+		} else {
+			made.hasPrevious = false
+		}
+		return nil
+	}
+	err := r.stream(id, &r.view)
+	return made.rows, err
+}
+
+// missingHours returns stale rows for the hours of an item in a range that a pair lacks and no tier has: they are made again from the values. indexed is
+// the list that holds the pair.
+func (db *DB) missingHours(indexed []indexedPair, e *indexedPair, id model.ItemID, r model.TimeRange) ([]hourRow, error) {
+	p := e.pair
+	if !p.lean || !e.mayHold(id) || !e.values.Reaches(r.From, r.To) {
+		return nil, nil
+	}
+	members := uint32(0)
+	for i := range indexed {
+		if tier := indexed[i].pair; tier.tier == header.Hour && p.covers(tier.source) {
+			members += tier.members
+		}
+	}
+	if members >= p.members {
+		return nil, nil
+	}
+	var refs []pageRef
+	_, err := db.indexedPages(p, id, func(ref *pageRef) {
+		if ref.kind <= extent.Late && ref.valueType.Numeric() && ref.from < r.To && ref.to >= r.From {
+			refs = append(refs, *ref)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var rows []hourRow
+	for i := range refs {
+		q, err := db.readPage(&refs[i])
+		var times []int64
+		if err == nil {
+			times, err = page.DecodeTimes(nil, q.Times, q.Count)
+		}
+		if err != nil {
+			db.damaged(err)
+			continue
+		}
+		for _, at := range times {
+			hour := storage.HourOf(at)
+			if n := len(rows); r.Contains(at) && (n == 0 || rows[n-1].At != hour || rows[n-1].valueType != q.Type) {
+				rows = append(rows, hourRow{Trend: model.Trend{At: hour}, valueType: q.Type, stale: true})
+			}
+		}
+	}
+	return rows, nil
+}
