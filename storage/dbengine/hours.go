@@ -69,7 +69,7 @@ func (db *DB) missingHours(indexed []indexedPair, e *indexedPair, id model.ItemI
 	}
 	members := uint32(0)
 	for i := range indexed {
-		if tier := indexed[i].pair; tier.tier == header.Hour && p.covers(tier.source) {
+		if tier := indexed[i].pair; tier.tier == header.Hour && p.covers(tier.source) && !db.thinnedAway(&indexed[i], id) {
 			members += tier.members
 		}
 	}

@@ -138,7 +138,7 @@ func (m *merging) item(id model.ItemID) error {
 	if err := m.values(r, id, nil); err != nil {
 		return err
 	}
-	sources := sourcesOf(indexed, minutes, hours)
+	sources := sourcesOf(entries(indexed, minutes, hours))
 	for i := range sources {
 		if err := m.source(r, id, &sources[i]); err != nil {
 			return err
@@ -147,14 +147,18 @@ func (m *merging) item(id model.ItemID) error {
 	return nil
 }
 
-// sourcesOf puts pairs and their tiers together, in order.
-func sourcesOf(lists ...[]indexedPair) []mergeSource {
-	var all []*indexedPair
+// entries joins lists.
+func entries(lists ...[]indexedPair) (all []*indexedPair) {
 	for _, list := range lists {
 		for i := range list {
 			all = append(all, &list[i])
 		}
 	}
+	return all
+}
+
+// sourcesOf puts pairs and their tiers together, in order.
+func sourcesOf(all []*indexedPair) []mergeSource {
 	// Pairs of values stand before what sums them up, what sums up more before what sums up less.
 	slices.SortStableFunc(all, func(a, b *indexedPair) int {
 		return cmp.Or(cmp.Compare(a.pair.first, b.pair.first), -cmp.Compare(a.pair.order(), b.pair.order()), cmp.Compare(a.pair.tier, b.pair.tier))
@@ -187,12 +191,18 @@ func (m *merging) source(r *reading, id model.ItemID, s *mergeSource) error {
 		return nil
 	}
 	// Without its pages a tier says nothing, and without its values a pair does not: it is as if they were gone.
-	for _, e := range []**indexedPair{&s.raw, &s.minute, &s.hour} {
-		if *e != nil && m.db.thinnedAway(*e, id) {
-			*e = nil
+	away := func(e *indexedPair) bool { return m.db.thinnedAway(e, id) }
+	s.minutes, s.hours = slices.DeleteFunc(s.minutes, away), slices.DeleteFunc(s.hours, away)
+	if s.raw != nil && away(s.raw) {
+		parts := sourcesOf(slices.Concat(s.minutes, s.hours))
+		for i := range parts {
+			if err := m.source(r, id, &parts[i]); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	if s.raw == nil && s.minute == nil && s.hour == nil {
+	if s.raw == nil && len(s.minutes)+len(s.hours) == 0 {
 		return nil
 	}
 	c := coverage{

@@ -119,7 +119,7 @@ func (db *DB) partialMinutes(ctx context.Context, id model.ItemID, r model.TimeR
 		v.memory(s, r)
 	}
 	sh.mu.Unlock()
-	values, minutes := summedUp(indexed, minutes)
+	values, minutes := db.summedUpOf(id, indexed, minutes)
 	if err := db.viewIndexed(v, values, id, r, 0); err != nil {
 		return nil, err
 	}
@@ -143,13 +143,14 @@ func (db *DB) partialMinutes(ctx context.Context, id model.ItemID, r model.TimeR
 	return rows, nil
 }
 
-// summedUp divides pairs of values and the pairs of a tier, both in order: into the values that the tier does not sum up in full, and what of the
+// summedUpOf divides pairs of values and the pairs of a tier, both in order: into the values that the tier does not sum up in full, and what of the
 // tier is used. Values that stand for several pairs are read instead of the tier unless all of its parts are there.
-func summedUp(indexed, tier []indexedPair) (values, used []indexedPair) {
+// From where the pages of the item were left out, that is as if it were gone.
+func (db *DB) summedUpOf(id model.ItemID, indexed, tier []indexedPair) (values, used []indexedPair) {
 	at := 0
 	for i := range indexed {
 		p := indexed[i].pair
-		if p.tier != header.Raw {
+		if p.tier != header.Raw || db.thinnedAway(&indexed[i], id) {
 			continue
 		}
 		start := at
@@ -159,7 +160,9 @@ func summedUp(indexed, tier []indexedPair) (values, used []indexedPair) {
 		used = append(used, tier[start:at]...)
 		start, members := at, uint32(0)
 		for at < len(tier) && tier[at].pair.source <= p.id.Number {
-			members += tier[at].pair.members
+			if !db.thinnedAway(&tier[at], id) {
+				members += tier[at].pair.members
+			}
 			at++
 		}
 		if members >= p.members {

@@ -140,7 +140,7 @@ func TestRecompress_merge(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	info, err := Info(fsys, "/engine")
+	info, err := Info(fsys, "/engine", nil)
 	if err != nil || info.Instances["history"].Samples != mergeItems*mergeTimes-info.LogSamples && info.Samples != mergeItems*mergeTimes {
 		t.Errorf("info of a folder with old generations: %+v, %v", info, err)
 	}

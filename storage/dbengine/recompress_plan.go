@@ -83,7 +83,7 @@ func (db *DB) coldSegments(o *Recompress) (segments [][]*pair) {
 
 // anew reports whether a pair is to be written anew for itself.
 func (db *DB) anew(p *pair, o *Recompress) bool {
-	return (p.id.Generation == generation || o.Again) && !db.wasKept([]*pair{p}, o)
+	return (!isCold(p.id.Generation) || o.Again) && !db.wasKept([]*pair{p}, o)
 }
 
 // wasKept reports whether a run did not become smaller with this codec.
@@ -96,7 +96,11 @@ func (db *DB) wasKept(run []*pair, o *Recompress) bool {
 // so a value is written anew some three times while the pair that holds it grows tenfold.
 func (db *DB) worthMerging(run []*pair, o *Recompress) bool {
 	largest, values, pages := int64(0), uint64(0), 0
+	lean := db.mayBeLean(run)
 	for _, p := range run {
+		if p.thinned() && !lean && db.o.tierShares[header.Hour] > 0 {
+			return false // what was left out of it has its hours in the tier, beside those of others in the run
+		}
 		largest = max(largest, fileBytes([]*pair{p}))
 		f := p.index.Load().parts.Footer()
 		values, pages = values+f.Summary.Values, pages+f.Pages

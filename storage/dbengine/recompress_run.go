@@ -17,13 +17,16 @@ import (
 // run writes neighbouring pairs anew, as one, and puts it in their place.
 func (r *recompressing) run(run []*pair) error {
 	db := r.db
-	for i, old := range run {
+	for _, old := range run {
+		if !old.claim() {
+			return errBusy
+		}
+		defer old.unclaim()
 		if !old.acquire() {
-			release(run[:i])
 			return errGone
 		}
+		defer old.release()
 	}
-	defer release(run)
 	if s := db.o.Snapshots; s != nil {
 		for _, old := range run {
 			if s.Holds(old.id.Name()) {
@@ -62,12 +65,6 @@ func (r *recompressing) run(run []*pair) error {
 	return nil
 }
 
-func release(run []*pair) {
-	for _, p := range run {
-		p.release()
-	}
-}
-
 // mayBeLean reports whether the rows of hours of a run are in the tier, or left out already.
 func (db *DB) mayBeLean(run []*pair) bool {
 	members := uint32(0)
@@ -85,7 +82,7 @@ func nextGeneration(run []*pair) datafile.ID {
 	for _, p := range run {
 		id.Generation = max(id.Generation, p.id.Generation)
 	}
-	id.Generation++
+	id.Generation = coldGeneration(id.Generation)
 	return id
 }
 
@@ -184,7 +181,7 @@ func (db *DB) openCold(w *coldWriter, run []*pair, index []byte) (*pair, error) 
 		return nil, err
 	}
 	p := &pair{
-		id: w.id, lean: w.lean, first: run[0].first, members: membersOf(run), file: file, files: &db.files, users: 1, gone: db.pairGone, size: w.size,
+		id: w.id, tier: run[0].tier, source: run[len(run)-1].source, lean: w.lean, first: run[0].first, members: membersOf(run), file: file, files: &db.files, users: 1, gone: db.pairGone, size: w.size,
 		journalSize: int64(len(index)), charged: roundUp(w.size) + roundUp(int64(len(index))),
 		oldest: minTime, newestValue: minTime, newestHour: minTime,
 	}

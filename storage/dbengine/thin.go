@@ -190,7 +190,7 @@ func (t *thinning) rewrite(old *pair, room int64) (*pair, error) {
 	}
 	defer old.files.done(old)
 	moved := func(int) error { return t.ctx.Err() }
-	in := &pairReader{db: db, pair: old, file: f, heads: map[uint64]*extent.Directory{}, whole: map[uint64]*extent.Directory{}, read: moved}
+	in := &pairReader{db: db, pair: old, file: f, heads: map[uint64]*extent.Directory{}, whole: map[uint64]*extent.Directory{}, keptBytes: keptExtentBytes, read: moved}
 	in.skip = func(id model.ItemID, kind uint8) bool {
 		return db.leavable(old.tier, kind) && t.over[db.shareOf(id)]
 	}
@@ -205,13 +205,13 @@ func (t *thinning) rewrite(old *pair, room int64) (*pair, error) {
 	}
 	t.w = &coldWriter{
 		db: db, id: datafile.ID{Generation: old.id.Generation + 2, Number: old.id.Number},
-		o: &Recompress{Codec: codec, ExtentBytes: extentBytes}, move: moved, limit: room,
+		o: &Recompress{Codec: codec, ExtentBytes: extentBytes}, move: moved, limit: room, lean: old.lean,
 	}
-	index, err := t.write(in, old.id)
+	index, err := t.write(in, old)
 	if err != nil {
 		return nil, errors.Join(err, t.w.abort())
 	}
-	p, err := db.openCold(t.w, old, index)
+	p, err := db.openCold(t.w, []*pair{old}, index)
 	if err != nil {
 		return nil, errors.Join(err, t.w.abort())
 	}
@@ -219,8 +219,8 @@ func (t *thinning) rewrite(old *pair, room int64) (*pair, error) {
 	return p, nil
 }
 
-func (t *thinning) write(in *pairReader, id datafile.ID) ([]byte, error) {
-	if err := t.w.begin(id); err != nil {
+func (t *thinning) write(in *pairReader, old *pair) ([]byte, error) {
+	if err := t.w.begin([]*pair{old}); err != nil {
 		return nil, err
 	}
 	if err := in.items(t.w.add); err != nil {
@@ -358,7 +358,7 @@ func (db *DB) withHours(e *indexedPair, hours []indexedPair, id model.ItemID, vi
 		return nil
 	}
 	for i := range hours {
-		if hours[i].pair.source == e.pair.id.Number && hours[i].mayHold(id) {
+		if e.pair.covers(hours[i].pair.source) && hours[i].mayHold(id) {
 			if _, err := db.indexedPages(hours[i].pair, id, visit); err != nil {
 				return err
 			}
