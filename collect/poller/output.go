@@ -31,6 +31,8 @@ type output struct {
 
 	mu    sync.Mutex
 	batch *model.Batch
+	// since is when the first value of the batch came.
+	since int64
 }
 
 func newOutput(sink collect.Sink, log *slog.Logger, set *metrics.Set) *output {
@@ -52,14 +54,14 @@ func (o *output) full() bool {
 func (o *output) put(calls []*Call, now int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.batch.Len() == 0 {
+		o.since = now
+	}
 	for _, c := range calls {
 		o.add(c, now)
 	}
 	if o.batch.Len() >= batchRows || len(o.batch.Arena) >= batchArenaBytes {
-		select {
-		case o.wake <- struct{}{}:
-		default:
-		}
+		o.hand()
 	}
 }
 
@@ -76,13 +78,29 @@ func (o *output) add(c *Call, now int64) {
 	}
 }
 
+// due has what is gathered handed over, if it has waited for long enough. The ticks of the poller call it: a timer of its own would wake a thread
+// for nothing when there is nothing.
+func (o *output) due(now int64, every time.Duration) {
+	o.mu.Lock()
+	waited := o.batch.Len() > 0 && now-o.since >= int64(every-tickInterval/2)
+	o.mu.Unlock()
+	if waited {
+		o.hand()
+	}
+}
+
+// hand has what is gathered handed over.
+func (o *output) hand() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
 // run hands batches over until stop is closed, and what is left then.
-func (o *output) run(ctx context.Context, every time.Duration, stop <-chan struct{}) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+func (o *output) run(ctx context.Context, stop <-chan struct{}) {
 	for {
 		select {
-		case <-tick.C:
 		case <-o.wake:
 		case <-stop:
 			o.flush(ctx)

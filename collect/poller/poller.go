@@ -99,7 +99,7 @@ type Options struct {
 	// UnreachableDelay is the pause after a failure; zero is 15 s. UnreachablePeriod is how long an interface may fail
 	// before it is unavailable; zero is 45 s. UnavailableDelay is the pause from then on; zero is 60 s.
 	UnreachableDelay, UnreachablePeriod, UnavailableDelay time.Duration
-	// FlushInterval is how long values wait for others to travel with; zero is 100 ms.
+	// FlushInterval is how long values wait for others to travel with, to the next tick; zero is 100 ms.
 	FlushInterval time.Duration
 	Log           *slog.Logger
 	Metrics       *metrics.Set
@@ -308,7 +308,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	go func() {
 		defer close(flushed)
 		// Outlives ctx: what was asked for is stored.
-		p.out.run(context.WithoutCancel(ctx), p.o.FlushInterval, stop)
+		p.out.run(context.WithoutCancel(ctx), stop)
 	}()
 	tick := time.NewTicker(tickInterval)
 	defer tick.Stop()
@@ -316,7 +316,9 @@ func (p *Poller) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
-			p.advance(time.Now().UnixNano())
+			now := time.Now().UnixNano()
+			p.advance(now)
+			p.out.due(now, p.o.FlushInterval)
 		}
 	}
 	p.mu.Lock()

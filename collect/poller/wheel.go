@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// tickShift makes a tick of 2^24 ns, nearly 17 ms.
-	tickShift    = 24
+	// tickShift makes a tick of 2^26 ns, 67 ms: each wakes a thread, which costs more than a check.
+	tickShift    = 26
 	tickInterval = time.Duration(1) << tickShift
-	// slotCount ticks are 69 s: most checks come by once, those with longer intervals once a turn.
+	// slotCount ticks are 275 s: most checks come by once, those with longer intervals once a turn.
 	slotCount = 4096
 )
 
