@@ -80,7 +80,9 @@ func (p *Poller) take(k *kind, q *queue, now int64) *flight {
 			p.wheel.add(c)
 		default:
 			if f == nil {
-				f = &flight{kind: k, queue: q, at: c.at, timeout: c.timeout()}
+				room := min(len(q.due)-n, k.MaxBatch)
+				f = &flight{kind: k, queue: q, at: c.at, timeout: c.timeout(), checks: make([]*check, 0, room)}
+				f.Tasks = make([]*Task, 0, room)
 				if c.at != nil && c.at.state.FailingSince != 0 {
 					c.at.probing = true
 				}

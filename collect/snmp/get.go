@@ -8,6 +8,7 @@ import (
 	"github.com/gosnmp/gosnmp"
 
 	"tidemark/collect/poller"
+	"tidemark/model"
 )
 
 // variable is one that is asked for.
@@ -31,13 +32,15 @@ func (v *variable) result() poller.Result {
 }
 
 // size is how many variables the device of a session is asked for at once.
-func (c *Checker) size(s *session) int {
-	if s.key.access.Single {
+func (c *Checker) size(s *session) int { return c.sizeOf(s.key.address, &s.key.access) }
+
+func (c *Checker) sizeOf(address string, access *model.SNMPAccess) int {
+	if access.Single {
 		return 1
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := c.sizes[s.key.address]; n > 0 {
+	if n := c.sizes[address]; n > 0 {
 		return n
 	}
 	return maxBatch
@@ -59,6 +62,7 @@ func (c *Checker) get(s *session, list []variable) error {
 	for len(list) > 0 {
 		n := min(c.size(s), len(list))
 		err := c.getOnce(s, list[:n])
+		s.Retries = retries
 		switch {
 		case err == nil:
 			answered = true

@@ -34,10 +34,7 @@ func (c *Checker) session(ctx context.Context, t *poller.Task) (*session, error)
 		return nil, errors.New("the host's interface has no SNMP settings")
 	}
 	key := sessionKey{t.Address, *t.Interface.SNMP}
-	limit := c.o.Timeout
-	if t.Item.Collect != nil && t.Item.Collect.Timeout > 0 {
-		limit = t.Item.Collect.Timeout
-	}
+	limit := c.limit(t)
 	c.mu.Lock()
 	list := c.idle[key]
 	if n := len(list); n > 0 {
@@ -52,6 +49,14 @@ func (c *Checker) session(ctx context.Context, t *poller.Task) (*session, error)
 	}
 	c.mu.Unlock()
 	return c.connect(ctx, key, limit)
+}
+
+// limit is how long one request of a task may take.
+func (c *Checker) limit(t *poller.Task) time.Duration {
+	if t.Item.Collect != nil && t.Item.Collect.Timeout > 0 {
+		return t.Item.Collect.Timeout
+	}
+	return c.o.Timeout
 }
 
 // giveBack keeps a session whose device answered.
@@ -78,7 +83,7 @@ func (c *Checker) connect(ctx context.Context, key sessionKey, limit time.Durati
 		return nil, fmt.Errorf("port %q: %w", port, err)
 	}
 	g := &gosnmp.GoSNMP{
-		Target: host, Port: uint16(number), Transport: "udp", Context: ctx, Timeout: limit, Retries: 1, MaxOids: maxBatch,
+		Target: host, Port: uint16(number), Transport: "udp", Context: ctx, Timeout: limit, Retries: retries, MaxOids: maxBatch,
 		MaxRepetitions: uint32(min(max(key.access.MaxRepetitions, 0), maxRepetitions)),
 		OnSent:         func(*gosnmp.GoSNMP) { c.requests.Inc() },
 		OnRetry:        func(*gosnmp.GoSNMP) { c.timeouts.Inc() },

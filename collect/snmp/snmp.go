@@ -45,13 +45,16 @@ const (
 	maxIdle = 256
 	// maxLearned bounds the devices of which something is remembered.
 	maxLearned = 200_000
+	// retries is how often a device that does not answer is asked again.
+	retries = 1
 	// callTimeout bounds a call with all its requests.
 	callTimeout = time.Minute
 )
 
-// Checker asks devices. It implements poller.Checker.
+// Checker asks devices. It implements poller.Caller.
 type Checker struct {
 	o                          Options
+	asker                      *asker
 	requests, timeouts, halved *metrics.Counter
 
 	mu   sync.Mutex
@@ -79,6 +82,7 @@ func New(o Options) *Checker {
 		timeouts: o.Metrics.GetOrCreateCounter("tidemark_snmp_timed_out_requests_total"),
 		halved:   o.Metrics.GetOrCreateCounter("tidemark_snmp_halved_requests_total"),
 	}
+	c.asker = newAsker(c)
 	o.Metrics.GetOrCreateGauge("tidemark_snmp_idle_sessions", func() float64 {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -95,12 +99,12 @@ func (c *Checker) Kind() poller.Kind {
 	}
 }
 
-// Close closes the sessions that are kept. A second call does nothing.
+// Close closes the sockets that are kept. A second call does nothing.
 func (c *Checker) Close() error {
+	errs := []error{c.asker.datagrams.Close()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	var errs []error
 	for key, list := range c.idle {
 		for _, s := range list {
 			errs = append(errs, s.Close())
@@ -113,6 +117,11 @@ func (c *Checker) Close() error {
 
 // Check implements poller.Checker.
 func (c *Checker) Check(ctx context.Context, tasks []*poller.Task, results []poller.Result) {
+	c.checkAll(ctx, tasks, results, false)
+}
+
+// checkAll is Check; asked says that the device was asked once already and did not answer.
+func (c *Checker) checkAll(ctx context.Context, tasks []*poller.Task, results []poller.Result, asked bool) {
 	s, err := c.session(ctx, tasks[0])
 	if err != nil {
 		outcome := poller.NotSupported
@@ -121,6 +130,9 @@ func (c *Checker) Check(ctx context.Context, tasks []*poller.Task, results []pol
 		}
 		fill(results, outcome, err.Error())
 		return
+	}
+	if s.Retries = retries; asked {
+		s.Retries = 0
 	}
 	err = c.check(s, tasks, results)
 	c.giveBack(s, err == nil)

@@ -20,11 +20,11 @@ func plainValue(pdu *gosnmp.SnmpPDU) (text []byte, fault string) {
 		}
 		return appendHex(nil, b), ""
 	case gosnmp.NoSuchObject:
-		return nil, "the device has no such object: " + pdu.Name
+		return nil, missing(noObject) + pdu.Name
 	case gosnmp.NoSuchInstance:
-		return nil, "the device has no such instance: " + pdu.Name
+		return nil, missing(noInstance) + pdu.Name
 	case gosnmp.EndOfMibView:
-		return nil, "the device has nothing at or behind " + pdu.Name
+		return nil, missing(atEnd) + pdu.Name
 	case gosnmp.Null:
 		return nil, "the device answers with nothing for " + pdu.Name
 	}
@@ -35,6 +35,17 @@ func plainValue(pdu *gosnmp.SnmpPDU) (text []byte, fault string) {
 		return []byte(s), ""
 	}
 	return nil, fmt.Sprintf("the device answers with type %s for %s, which is not read", pdu.Type, pdu.Name)
+}
+
+// missing is why there is no value; the OID follows.
+func missing(what verdict) string {
+	switch what {
+	case noObject:
+		return "the device has no such object: "
+	case noInstance:
+		return "the device has no such instance: "
+	}
+	return "the device has nothing at or behind "
 }
 
 // appendNumber writes a value that is a number.

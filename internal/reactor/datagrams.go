@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -186,8 +187,8 @@ func (d *Datagrams) look() {
 
 // receive takes one packet; false when there is none.
 func (d *Datagrams) receive(fd int) bool {
-	n, from, err := unix.Recvfrom(fd, d.buffer, unix.MSG_DONTWAIT)
-	if err == unix.EINTR { //nolint:errorlint // a plain number
+	n, from, err := syscall.Recvfrom(fd, d.buffer, unix.MSG_DONTWAIT) // That of unix asks for the protocol each time.
+	if err == syscall.EINTR { //nolint:errorlint // a plain number
 		return true
 	}
 	if err != nil {
@@ -210,11 +211,11 @@ func (d *Datagrams) receive(fd int) bool {
 }
 
 // isFrom reports whether a packet came from a peer: others cannot answer for it.
-func isFrom(to netip.AddrPort, from unix.Sockaddr) bool {
+func isFrom(to netip.AddrPort, from syscall.Sockaddr) bool {
 	switch a := from.(type) {
-	case *unix.SockaddrInet4:
+	case *syscall.SockaddrInet4:
 		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port)) == netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
-	case *unix.SockaddrInet6:
+	case *syscall.SockaddrInet6:
 		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port)) == to
 	}
 	return false
