@@ -34,12 +34,23 @@ func head(r *http.Response) string {
 	return b.String()
 }
 
+// checked is the value, if the status is one that the request wants.
+func (a *Answer) checked(q *model.HTTPRequest) ([]byte, error) {
+	if !Matches(q.StatusCodes, a.Status) {
+		return nil, fmt.Errorf("response code %d did not match any of the required status codes %q", a.Status, q.StatusCodes)
+	}
+	return a.value(q), nil
+}
+
 // value is what a request makes of an answer.
 func (a *Answer) value(q *model.HTTPRequest) []byte {
 	withHead, withBody := q.Retrieve != "BODY", q.Retrieve != "HEADERS"
 	if !q.OutputJSON {
 		var out []byte
 		if withHead {
+			if a.Head == "" {
+				a.Head = head(a.response)
+			}
 			out = append(append(out, a.Head...), "\r\n"...)
 		}
 		if withBody {

@@ -50,9 +50,10 @@ const (
 	maxHeaderBytes = 1 << 20
 )
 
-// Checker makes requests. It implements poller.Checker.
+// Checker makes requests. It implements poller.Caller.
 type Checker struct {
-	o Options
+	o     Options
+	asker *asker
 
 	mu         sync.Mutex
 	transports map[transportKey]*http.Transport
@@ -66,7 +67,9 @@ func New(o Options) *Checker {
 	if o.Agent == "" {
 		o.Agent = "Tidemark"
 	}
-	return &Checker{o: o, transports: make(map[transportKey]*http.Transport)}
+	c := &Checker{o: o, transports: make(map[transportKey]*http.Transport)}
+	c.asker = newAsker(c)
+	return c
 }
 
 // maxPerHost is how many checks of a host are under way at once, and so how many connections to a site are worth keeping.
@@ -79,13 +82,14 @@ func (c *Checker) Kind() poller.Kind {
 
 // Close ends the connections that are kept.
 func (c *Checker) Close() error {
+	err := c.asker.streams.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range c.transports {
 		t.CloseIdleConnections()
 	}
 	clear(c.transports)
-	return nil
+	return err
 }
 
 // Check implements poller.Checker.
@@ -109,10 +113,7 @@ func (c *Checker) check(ctx context.Context, item *model.Item) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !Matches(q.Request.StatusCodes, a.Status) {
-		return nil, fmt.Errorf("response code %d did not match any of the required status codes %q", a.Status, q.Request.StatusCodes)
-	}
-	return a.value(q.Request), nil
+	return a.checked(q.Request)
 }
 
 // explain says what to do.
@@ -154,6 +155,9 @@ type Answer struct {
 	Took time.Duration
 	// ReceivedBytes is the size of the body, unpacked, as it came.
 	ReceivedBytes int
+
+	// response is what Head is made of, when it is needed and not there yet.
+	response *http.Response
 }
 
 // Do makes a request until ctx ends. An error is one of the request or of the connection, not a status.

@@ -39,8 +39,10 @@ func called(t *testing.T, c *Checker, lists ...[]*poller.Task) [][]poller.Result
 // TestCall compares calls with Check, which is the simple version, for devices of all kinds.
 func TestCall(t *testing.T) {
 	all := append([]gosnmp.SnmpPDU{
-		{Name: ".1.3.6.1.4.1.1.0", Type: gosnmp.OpaqueDouble, Value: 1.5}, {Name: ".1.3.6.1.4.1.2.0", Type: gosnmp.Null},
-		{Name: ".1.3.6.1.4.1.3.0", Type: gosnmp.Integer, Value: -1 << 31}, {Name: ".1.3.6.1.4.1.4.0", Type: gosnmp.Gauge32, Value: uint32(1 << 31)},
+		{Name: ".1.3.6.1.4.1.1.0", Type: gosnmp.OpaqueDouble, Value: 1.5},
+		{Name: ".1.3.6.1.4.1.2.0", Type: gosnmp.Null},
+		{Name: ".1.3.6.1.4.1.3.0", Type: gosnmp.Integer, Value: -1 << 31},
+		{Name: ".1.3.6.1.4.1.4.0", Type: gosnmp.Gauge32, Value: uint32(1 << 31)},
 		octets(".1.3.6.1.4.1.5.0", ""),
 	}, table...)
 	plain, small, big := startDevice(t, all...), startDevice(t, all...), startDevice(t, all...)
@@ -50,12 +52,18 @@ func TestCall(t *testing.T) {
 	big.mu.Lock()
 	big.most, big.tooBig = 4, true
 	big.mu.Unlock()
-	good := []string{"1.3.6.1.2.1.1.5.0", ".1.3.6.1.2.1.1.3.0", "1.3.6.1.2.1.2.2.1.6.2", "1.3.6.1.2.1.2.2.1.8.2", "1.3.6.1.2.1.2.2.1.10.2", "1.3.6.1.2.1.2.2.1.10.10",
-		"1.3.6.1.2.1.4.20.1.1.0", "1.3.6.1.2.1.1.2.0", "1.3.6.1.4.1.3.0", "1.3.6.1.4.1.4.0", "1.3.6.1.4.1.5.0"}
+	good := []string{
+		"1.3.6.1.2.1.1.5.0", ".1.3.6.1.2.1.1.3.0", "1.3.6.1.2.1.2.2.1.6.2", "1.3.6.1.2.1.2.2.1.8.2", "1.3.6.1.2.1.2.2.1.10.2", "1.3.6.1.2.1.2.2.1.10.10",
+		"1.3.6.1.2.1.4.20.1.1.0", "1.3.6.1.2.1.1.2.0", "1.3.6.1.4.1.3.0", "1.3.6.1.4.1.4.0", "1.3.6.1.4.1.5.0",
+	}
 	lists := [][]string{good, {good[0]}, append([]string{"1.3.9.9"}, good...), {"1.3.9.9"}, {"1.3.6.1.4.1.1.0", good[1]}, {good[0], "1.3.6.1.4.1.2.0"}, {"bad"}, {""}, {"walk[1.3.6.1.2.1.1]", good[0]}, {"get[" + good[1] + "]"}}
 	accesses := []model.SNMPAccess{
-		{Version: "SNMPV2", Community: "public"}, {Version: "SNMPV1", Community: "public"}, {Version: "SNMPV2", Community: "public", Single: true},
-		{Version: "SNMPV2", Community: "wrong"}, {Version: "SNMPV9"}, {Version: "SNMPV3", SecurityName: "nobody"},
+		{Version: "SNMPV2", Community: "public"},
+		{Version: "SNMPV1", Community: "public"},
+		{Version: "SNMPV2", Community: "public", Single: true},
+		{Version: "SNMPV2", Community: "wrong"},
+		{Version: "SNMPV9"},
+		{Version: "SNMPV3", SecurityName: "nobody"},
 	}
 	c, simple := New(Options{Timeout: 100 * time.Millisecond}), New(Options{Timeout: 100 * time.Millisecond})
 	defer c.Close()

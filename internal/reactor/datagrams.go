@@ -188,7 +188,7 @@ func (d *Datagrams) look() {
 // receive takes one packet; false when there is none.
 func (d *Datagrams) receive(fd int) bool {
 	n, from, err := syscall.Recvfrom(fd, d.buffer, unix.MSG_DONTWAIT) // That of unix asks for the protocol each time.
-	if err == syscall.EINTR { //nolint:errorlint // a plain number
+	if err == syscall.EINTR {                                         //nolint:errorlint // a plain number
 		return true
 	}
 	if err != nil {

@@ -40,7 +40,7 @@ const (
 	maxBuffers = 256
 	// maxIdle bounds the connections that are kept, maxIdlePerPeer those to one peer, idleFor for how long.
 	maxIdle        = 1000
-	maxIdlePerPeer = 64
+	maxIdlePerPeer = 128
 	idleFor        = 90 * time.Second
 )
 
