@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"path"
 	"reflect"
 	"regexp"
 	"strings"
@@ -51,7 +52,7 @@ func SpecRoute(version string, routes []Route) Route {
 // Spec describes routes as OpenAPI 3.1. Schemas are drawn from the Go types of the answers, so they cannot differ from
 // what is sent.
 func Spec(version string, routes []Route) json.RawMessage {
-	s := &schemas{named: make(map[string]any)}
+	s := &schemas{named: make(map[string]any), names: make(map[reflect.Type]string)}
 	s.of(reflect.TypeFor[ErrorAnswer]())
 	paths := make(map[string]map[string]any)
 	for _, r := range routes {
@@ -150,7 +151,27 @@ func requestBody(doc *Doc, s *schemas) map[string]any {
 }
 
 // schemas collects the schemas of named types.
-type schemas struct{ named map[string]any }
+type schemas struct {
+	named map[string]any
+	// names are those of types: two packages may have types of the same name.
+	names map[reflect.Type]string
+}
+
+// name returns the name of a type's schema.
+func (s *schemas) name(t reflect.Type) string {
+	if t.Name() == "" || s.names[t] != "" {
+		return s.names[t]
+	}
+	name := notInNames.ReplaceAllString(t.Name(), "_")
+	if s.named[name] != nil {
+		name = path.Base(t.PkgPath()) + "." + name
+	}
+	s.names[t] = name
+	return name
+}
+
+// notInNames is what names of schemas must not have; those of generic types do.
+var notInNames = regexp.MustCompile(`[^a-zA-Z0-9._-]+`)
 
 // of returns the schema of a Go type as encoding/json writes it.
 func (s *schemas) of(t reflect.Type) map[string]any {
@@ -180,12 +201,13 @@ func (s *schemas) of(t reflect.Type) map[string]any {
 }
 
 func (s *schemas) object(t reflect.Type) map[string]any {
-	ref := map[string]any{"$ref": "#/components/schemas/" + t.Name()}
-	if t.Name() != "" {
-		if s.named[t.Name()] != nil {
+	name := s.name(t)
+	ref := map[string]any{"$ref": "#/components/schemas/" + name}
+	if name != "" {
+		if s.named[name] != nil {
 			return ref
 		}
-		s.named[t.Name()] = map[string]any{} // ends recursion
+		s.named[name] = map[string]any{} // ends recursion
 	}
 	properties := make(map[string]any)
 	var required []string
@@ -194,10 +216,10 @@ func (s *schemas) object(t reflect.Type) map[string]any {
 	if len(required) > 0 {
 		object["required"] = required
 	}
-	if t.Name() == "" {
+	if name == "" {
 		return object
 	}
-	s.named[t.Name()] = object
+	s.named[name] = object
 	return ref
 }
 

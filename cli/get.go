@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -129,6 +130,7 @@ func (o *getOptions) getProblems(c *cobra.Command) error {
 			At                   int64
 			RecoveredAt          *int64 `json:"recovered_at"`
 			Acknowledged         bool
+			Suppression          *struct{ Until *int64 }
 		}
 		Next string
 	}
@@ -141,6 +143,13 @@ func (o *getOptions) getProblems(c *cobra.Command) error {
 			}
 			if p.Acknowledged {
 				seen = "yes"
+			}
+			switch {
+			case p.Suppression == nil:
+			case p.Suppression.Until == nil:
+				seen = strings.TrimSpace(seen + " suppressed")
+			default:
+				seen = strings.TrimSpace(seen + " suppressed until " + localTime(*p.Suppression.Until))
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.EventID, localTime(p.At), until, p.Severity, plainCell(p.Host), plainCell(p.Name), seen)
 		}

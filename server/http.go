@@ -94,16 +94,16 @@ const profileTime = 5 * time.Minute
 
 // ownRoutes are metrics, health and profiles of the process.
 func (s *Server) ownRoutes() []api.Route {
-	get := func(pattern string, need api.Permission, h http.HandlerFunc) api.Route {
-		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: need, Handler: h}
+	get := func(pattern string, need api.Permission, h http.HandlerFunc, summary string) api.Route {
+		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: need, Handler: h, Doc: &api.Doc{Summary: summary, AnswerType: "text/plain"}}
 	}
 	healthy := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
 	ready := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok"+s.roleText()+"\n") }
 	return []api.Route{
-		get("/metrics", api.View, s.writeMetrics),
-		get("/-/healthy", api.Public, healthy),
-		get("/-/ready", api.Public, ready),
-		get("/-/primary", api.Public, s.sayPrimary),
+		get("/metrics", api.View, s.writeMetrics, "The server's own figures in the text form of Prometheus."),
+		get("/-/healthy", api.Public, healthy, "Answers ok while the process works."),
+		get("/-/ready", api.Public, ready, "Answers ok, and the role of this server, once it takes values."),
+		get("/-/primary", api.Public, s.sayPrimary, "200 from the primary and 503 from a standby, for load balancers."),
 		{
 			Method: http.MethodGet, Pattern: "/debug/pprof/", Permission: api.Administer, Handler: http.HandlerFunc(profile), Timeout: profileTime, Streaming: true,
 		},

@@ -69,7 +69,7 @@ func (s *Server) storageRoutes() []api.Route {
 // otherStore answers 404 for what only the other kind of store has, saying so instead of that the path is unknown.
 func otherStore(method, path string, permission api.Permission, message string) api.Route {
 	refuse := api.JSON(func(*http.Request) (any, error) { return nil, api.NotFound(message) })
-	return api.Route{Method: method, Pattern: path, Permission: permission, Handler: refuse, Unaudited: true}
+	return api.Route{Method: method, Pattern: path, Permission: permission, Handler: refuse, Unaudited: true, Doc: &api.Doc{Summary: "Not with this kind of store: " + message + "."}}
 }
 
 // routes are those of snapshots.

@@ -57,6 +57,11 @@ func (o zabbixObjects) GlobalMacros(ctx context.Context) ([]model.Macro, error) 
 	return o.db.GlobalMacros(ctx)
 }
 
+// SetGlobalMacros implements zabbix.Objects.
+func (o zabbixObjects) SetGlobalMacros(ctx context.Context, macros []model.Macro) error {
+	return o.changed(ctx, o.db.SetGlobalMacros(ctx, macros))
+}
+
 // ProblemUpdates implements zabbix.Objects.
 func (o zabbixObjects) ProblemUpdates(ctx context.Context, problem model.EventID) ([]model.ProblemUpdate, error) {
 	return o.db.ProblemUpdates(ctx, problem)

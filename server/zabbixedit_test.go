@@ -140,3 +140,76 @@ func TestZabbix_updates(t *testing.T) {
 		t.Errorf("closed again: %s", got)
 	}
 }
+
+// TestZabbix_globals changes global macros, media types and actions as playbooks do.
+func TestZabbix_globals(t *testing.T) {
+	p := newZabbix(t)
+	editor, limited := p.signIn("editor"), p.signIn("limited-editor")
+	for _, method := range []string{"usermacro.createglobal", "mediatype.create"} {
+		if _, failure := p.rpc(method, `{"macro":"{$A}","value":"1","name":"x","type":0}`, limited); !strings.Contains(failure, "No permissions to referred object") && !strings.Contains(failure, "unexpected parameter") {
+			t.Errorf("%s by a limited editor: %s", method, failure)
+		}
+	}
+	var macros struct{ GlobalMacroIDs []string }
+	p.mustRPC("usermacro.createglobal", `[{"macro":"{$LIMIT}","value":"5","description":"why"},{"macro":"{$KEY}","value":"word","type":1}]`, editor, &macros)
+	if _, failure := p.rpc("usermacro.createglobal", `{"macro":"{$LIMIT}","value":"5"}`, editor); !strings.Contains(failure, "already exists") {
+		t.Errorf("the same macro: %s", failure)
+	}
+	limit := macros.GlobalMacroIDs[0]
+	p.mustRPC("usermacro.updateglobal", fmt.Sprintf(`{"globalmacroid":%q,"value":"6"}`, limit), editor, new(any))
+	var got []map[string]string
+	p.mustRPC("usermacro.get", `{"globalmacro":true,"output":["macro","value"],"filter":{"macro":["{$LIMIT}","{$KEY}"]},"sortfield":"macro"}`, editor, &got)
+	if len(got) != 2 || got[0]["value"] != "" || got[1]["value"] != "6" {
+		t.Errorf("macros: %v", got)
+	}
+	p.mustRPC("usermacro.deleteglobal", fmt.Sprintf(`[%q]`, limit), editor, new(any))
+	if text := p.must("GET", "/api/audit?search=macros", "", p.session("administrator")); strings.Contains(text, "word") {
+		t.Errorf("the audit log has the value of a secret: %s", text)
+	}
+
+	var media struct{ MediaTypeIDs []string }
+	p.mustRPC("mediatype.create", `[{"name":"Mail of Ansible","type":0,"smtp_server":"127.0.0.1","smtp_port":2525,"smtp_email":"zabbix@example.com","maxattempts":5,"smtp_authentication":1,"username":"u","passwd":"top secret word"},
+		{"name":"Hook","type":"4","script":"return 'OK';","timeout":"10s","parameters":[{"name":"URL","value":"https://example.com/{EVENT.ID}"},{"name":"token","value":"top secret word"}],
+		"message_templates":[{"eventsource":0,"recovery":0,"subject":"P {EVENT.NAME}","message":"m"},{"eventsource":0,"recovery":1,"subject":"R","message":"r"}]}]`, editor, &media)
+	mail, hook := media.MediaTypeIDs[0], media.MediaTypeIDs[1]
+	if _, failure := p.rpc("mediatype.create", `{"name":"Hook","type":4,"script":"return 1"}`, editor); !strings.Contains(failure, "already exists") {
+		t.Errorf("the same media type: %s", failure)
+	}
+	if _, failure := p.rpc("mediatype.create", `{"name":"SMS","type":2}`, editor); !strings.Contains(failure, "not supported") {
+		t.Errorf("a modem: %s", failure)
+	}
+	p.mustRPC("mediatype.update", fmt.Sprintf(`[{"mediatypeid":%q,"status":1,"smtp_server":"127.0.0.2"},{"mediatypeid":%q,"maxsessions":3}]`, mail, hook), editor, &media)
+	got = nil
+	p.mustRPC("mediatype.get", fmt.Sprintf(`{"mediatypeids":[%q,%q],"output":["name","status","maxattempts","maxsessions","smtp_server"],"sortfield":"name"}`, mail, hook), editor, &got)
+	want := fmt.Sprintf("[map[maxattempts:0 maxsessions:3 mediatypeid:%s name:Hook smtp_server: status:0] map[maxattempts:5 maxsessions:1 mediatypeid:%s name:Mail of Ansible smtp_server:127.0.0.2:2525 status:1]]", hook, mail)
+	if fmt.Sprint(got) != want {
+		t.Errorf("media types:\n got %v\nwant %s", got, want)
+	}
+	for _, m := range p.server.alerter.Config().Media {
+		if m.Name == "Hook" && (m.Problem.Subject != "P {EVENT.NAME}" || m.Zabbix.Parameters["token"] != "{SECRET.token}" || m.Secrets["token"] == "") {
+			t.Errorf("the webhook: %+v", m)
+		}
+	}
+	if text := p.must("GET", "/api/audit?search=media", "", p.session("administrator")); strings.Contains(text, "top secret word") {
+		t.Errorf("the audit log has a secret: %s", text)
+	}
+
+	p.must("PUT", "/api/alerting", `{"receivers":[{"name":"ops","media":[{"media":"Hook","to":"x"}]}],"actions":[{"name":"Tell","operations":[{"receivers":["ops"]}]}]}`, editor)
+	var actions []struct{ ActionID, Status string }
+	get := `{"filter":{"name":"Tell"},"output":["status"]}`
+	p.mustRPC("action.get", get, editor, &actions)
+	p.mustRPC("action.update", fmt.Sprintf(`{"actionid":%q,"status":1,"esc_period":"5m","pause_suppressed":0}`, actions[0].ActionID), editor, new(any))
+	if _, failure := p.rpc("action.update", fmt.Sprintf(`{"actionid":%q,"operations":[]}`, actions[0].ActionID), editor); !strings.Contains(failure, "changed on the page") {
+		t.Errorf("operations: %s", failure)
+	}
+	p.mustRPC("action.get", get, editor, &actions)
+	if len(actions) != 1 || actions[0].Status != "1" {
+		t.Errorf("actions: %v", actions)
+	}
+	p.mustRPC("action.delete", fmt.Sprintf(`[%q]`, actions[0].ActionID), editor, new(any))
+	if p.mustRPC("action.get", get, editor, &actions); len(actions) != 0 {
+		t.Errorf("an action is left: %v", actions)
+	}
+	p.must("DELETE", "/api/alerting/receiver/ops", "", editor)
+	p.mustRPC("mediatype.delete", fmt.Sprintf(`[%q,%q]`, mail, hook), editor, new(any))
+}

@@ -68,6 +68,8 @@ type Objects interface {
 	Groups(ctx context.Context) ([]Group, error)
 	Templates(ctx context.Context) ([]Template, error)
 	GlobalMacros(ctx context.Context) ([]model.Macro, error)
+	// SetGlobalMacros replaces them all.
+	SetGlobalMacros(ctx context.Context, macros []model.Macro) error
 	// ProblemUpdates lists what was done to a problem, oldest first.
 	ProblemUpdates(ctx context.Context, problem model.EventID) ([]model.ProblemUpdate, error)
 	UpdateProblems(ctx context.Context, problems []model.EventID, u model.ProblemUpdate) error

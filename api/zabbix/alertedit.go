@@ -1,0 +1,316 @@
+package zabbix
+
+import (
+	"net"
+	"slices"
+
+	"tidemark/access"
+	"tidemark/alert"
+	"tidemark/alert/media"
+)
+
+// mediaMembers are what calls and exports of media types have, by the calls' name.
+var mediaMembers = map[string]string{
+	"type": "type", "status": "status", "smtp_server": "smtp_server", "smtp_port": "smtp_port", "smtp_helo": "smtp_helo", "smtp_email": "smtp_email", "smtp_security": "smtp_security",
+	"smtp_authentication": "smtp_authentication", "username": "username", "passwd": "password", "message_format": "message_format", "exec_path": "script_name", "script": "script",
+	"timeout": "timeout", "process_tags": "process_tags", "show_event_menu": "show_event_menu", "event_menu_url": "event_menu_url", "event_menu_name": "event_menu_name",
+	"maxsessions": "max_sessions", "maxattempts": "attempts", "attempt_interval": "attempt_interval",
+}
+
+// mediaExport is a media type as exports have it, as far as it can be changed by calls.
+func mediaExport(m *alert.Media) object {
+	out := object{"name": m.Name, "status": formatBool(m.Disabled), "attempt_interval": wholeSeconds(m.RetryEvery.Or(0))}
+	if m.RetryEvery == 0 {
+		delete(out, "attempt_interval")
+	}
+	if m.Sessions > 0 {
+		out["max_sessions"] = formatInt(m.Sessions)
+	}
+	if m.Attempts > 0 {
+		out["attempts"] = formatInt(m.Attempts)
+	}
+	switch {
+	case m.Mail != nil:
+		host, port, _ := net.SplitHostPort(m.Mail.Server)
+		security := map[string]string{"": "1", media.StartTLS: "1", media.TLS: "2"}[m.Mail.Security]
+		out["type"], out["smtp_server"], out["smtp_port"], out["smtp_email"], out["smtp_helo"] = "0", host, port, m.Mail.From, m.Mail.Hello
+		out["smtp_security"], out["message_format"], out["username"] = cmpOr(security, "0"), formatBool(m.Mail.HTML), m.Mail.User
+		out["smtp_authentication"] = formatBool(m.Mail.User != "")
+	case m.Script != nil:
+		out["type"], out["script_name"] = "1", m.Script.Name
+		var parameters []object
+		for i, value := range m.Script.Arguments {
+			parameters = append(parameters, object{"name": formatInt(i), "value": value})
+		}
+		out["parameters"] = parameters
+	case m.Zabbix != nil:
+		out["type"], out["script"], out["process_tags"] = "4", m.Zabbix.Script, formatBool(m.Zabbix.Tags)
+		if m.Zabbix.Timeout != 0 {
+			out["timeout"] = wholeSeconds(m.Zabbix.Timeout.Or(0))
+		}
+		var parameters []object
+		for name, value := range m.Zabbix.Parameters {
+			parameters = append(parameters, object{"name": name, "value": value})
+		}
+		out["parameters"] = parameters
+		if m.Zabbix.Menu != nil {
+			out["show_event_menu"], out["event_menu_name"], out["event_menu_url"] = "1", m.Zabbix.Menu.Name, m.Zabbix.Menu.URL
+		}
+	}
+	return out
+}
+
+// fillMedia sets what is given of a media type, in the form of exports.
+func (p *params) fillMedia(into object) error {
+	for member, of := range mediaMembers {
+		if _, ok := p.get(member); ok {
+			into[of] = p.text(member)
+		}
+	}
+	if given, ok := p.children("parameters"); ok {
+		parameters := []object{}
+		for _, one := range given {
+			parameters = append(parameters, object{"name": cmpOr(one.text("name"), one.text("sortorder")), "value": one.text("value")})
+			p.keep(one.done())
+		}
+		into["parameters"] = parameters
+	}
+	if given, ok := p.children("message_templates"); ok {
+		templates := []object{}
+		for _, one := range given {
+			templates = append(templates, object{
+				"event_source": one.text("eventsource"), "operation_mode": one.text("recovery"), "subject": one.text("subject"), "message": one.text("message"),
+			})
+			p.keep(one.done())
+		}
+		into["message_templates"] = templates
+	}
+	p.accept("description", "provider", "content_type")
+	return p.done()
+}
+
+// readMedia makes a media type of an export.
+func readMedia(export object) (*alert.Media, error) {
+	text, err := encodeJSON(object{"zabbix_export": object{"version": "7.0", "media_types": []any{export}}})
+	if err != nil {
+		return nil, err
+	}
+	config, remarks, err := alert.ImportZabbix(text)
+	if err != nil {
+		return nil, invalidParams("%v", err)
+	}
+	if len(config.Media) != 1 {
+		return nil, invalidParams(`Invalid parameter "/type": %s.`, remarks[0])
+	}
+	return &config.Media[0], nil
+}
+
+func (c *call) putMedia(made []alert.Media, before any) ([]byte, error) {
+	if err := c.options.Objects.ApplyAlerting(c.ctx, &alert.Config{Media: made}); err != nil {
+		return nil, err
+	}
+	ids := []string{}
+	var names []string
+	for i := range made {
+		ids, names = append(ids, mediaTypeID(&made[i])), append(names, made[i].Name)
+	}
+	access.Changed(c.ctx, "media types", before, map[string]any{"media_types": names})
+	return encodeJSON(map[string]any{"mediatypeids": ids})
+}
+
+func createMediaTypes(c *call) ([]byte, error) {
+	given, err := c.objects()
+	if err != nil {
+		return nil, err
+	}
+	if c.visible != nil {
+		return nil, errNotAllowed
+	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	known := c.options.Objects.Alerting().Media
+	var made []alert.Media
+	for _, p := range given {
+		p.require("name")
+		p.require("type")
+		export := object{"name": p.text("name")}
+		if err := p.fillMedia(export); err != nil {
+			return nil, err
+		}
+		m, err := readMedia(export)
+		if err != nil {
+			return nil, err
+		}
+		same := func(k alert.Media) bool { return k.Name == m.Name }
+		if slices.ContainsFunc(known, same) || slices.ContainsFunc(made, same) {
+			return nil, invalidParams("Media type %q already exists.", m.Name)
+		}
+		made = append(made, *m)
+	}
+	return c.putMedia(made, nil)
+}
+
+func updateMediaTypes(c *call) ([]byte, error) {
+	given, err := c.objects()
+	if err != nil {
+		return nil, err
+	}
+	if c.visible != nil {
+		return nil, errNotAllowed
+	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	known := c.options.Objects.Alerting().Media
+	var changed []alert.Media
+	for _, p := range given {
+		p.require("mediatypeid")
+		id := p.text("mediatypeid")
+		i := slices.IndexFunc(known, func(m alert.Media) bool { return mediaTypeID(&m) == id })
+		if i < 0 {
+			return nil, errNotAllowed
+		}
+		if err := p.keepsName("name", known[i].Name); err != nil {
+			return nil, err
+		}
+		m, err := c.changedMedia(p, &known[i])
+		if err != nil {
+			return nil, err
+		}
+		changed = append(changed, *m)
+	}
+	return c.putMedia(changed, nil)
+}
+
+// changedMedia is a media type with what is given. What calls do not have, such as secrets and the interval of groups, stays.
+func (c *call) changedMedia(p *params, known *alert.Media) (*alert.Media, error) {
+	if known.Mail == nil && known.Script == nil && known.Zabbix == nil {
+		return nil, invalidParams("Media type %q is no one of Zabbix; change it on the page.", known.Name)
+	}
+	export := mediaExport(known)
+	_, templates := p.get("message_templates")
+	if err := p.fillMedia(export); err != nil {
+		return nil, err
+	}
+	next, err := readMedia(export)
+	if err != nil {
+		return nil, err
+	}
+	m := *known
+	m.Disabled, m.Mail, m.Script, m.Zabbix = next.Disabled, next.Mail, next.Script, next.Zabbix
+	m.Attempts, m.Sessions, m.RetryEvery = next.Attempts, next.Sessions, next.RetryEvery
+	if m.Zabbix != nil && known.Zabbix != nil {
+		m.Zabbix.Allow = known.Zabbix.Allow
+	}
+	if m.Mail != nil && known.Mail != nil {
+		m.Mail.CAFile = known.Mail.CAFile
+	}
+	if templates {
+		m.Problem, m.Recovery, m.Update = next.Problem, next.Recovery, next.Update
+	}
+	m.Secrets = make(map[string]string)
+	for name, value := range known.Secrets { // hidden: they keep what is stored
+		m.Secrets[name] = value
+	}
+	for name, value := range next.Secrets {
+		if value != "" {
+			m.Secrets[name] = value
+		}
+	}
+	return &m, nil
+}
+
+// deleteAlerting deletes objects of alerting by their ids.
+func deleteAlerting[T any](c *call, kind, answer string, all []T, id, name func(*T) string) ([]byte, error) {
+	ids := c.listIDs()
+	if err := c.done(); err != nil {
+		return nil, err
+	}
+	if c.visible != nil {
+		return nil, errNotAllowed
+	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	var texts, names []string
+	for i := range all {
+		if ids.hasText(id(&all[i])) {
+			texts, names = append(texts, id(&all[i])), append(names, name(&all[i]))
+		}
+	}
+	if len(texts) != len(ids) {
+		return nil, errNotAllowed
+	}
+	for _, one := range names {
+		if err := c.options.Objects.DeleteAlerting(c.ctx, kind, one); err != nil {
+			return nil, notAllowed(err)
+		}
+	}
+	access.Changed(c.ctx, kind, map[string]any{"names": names}, nil)
+	return encodeJSON(map[string]any{answer: texts})
+}
+
+func deleteMediaTypes(c *call) ([]byte, error) {
+	return deleteAlerting(c, "media", "mediatypeids", c.options.Objects.Alerting().Media, mediaTypeID, func(m *alert.Media) string { return m.Name })
+}
+
+func deleteActions(c *call) ([]byte, error) {
+	return deleteAlerting(c, "action", "actionids", c.options.Objects.Alerting().Actions, actionID, func(a *alert.Action) string { return a.Name })
+}
+
+// updateActions switches actions on and off and changes what concerns them as a whole.
+func updateActions(c *call) ([]byte, error) {
+	given, err := c.objects()
+	if err != nil {
+		return nil, err
+	}
+	if c.visible != nil {
+		return nil, errNotAllowed
+	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	known := c.options.Objects.Alerting().Actions
+	var changed []alert.Action
+	ids := []string{}
+	for _, p := range given {
+		p.require("actionid")
+		id := p.text("actionid")
+		i := slices.IndexFunc(known, func(a alert.Action) bool { return actionID(&a) == id })
+		if i < 0 {
+			return nil, errNotAllowed
+		}
+		a := known[i]
+		if err := p.keepsName("name", a.Name); err != nil {
+			return nil, err
+		}
+		if err := p.fillAction(&a); err != nil {
+			return nil, err
+		}
+		changed, ids = append(changed, a), append(ids, id)
+	}
+	if err := c.options.Objects.ApplyAlerting(c.ctx, &alert.Config{Actions: changed}); err != nil {
+		return nil, err
+	}
+	access.Changed(c.ctx, "actions", nil, map[string]any{"actions": ids})
+	return encodeJSON(map[string]any{"actionids": ids})
+}
+
+func (p *params) fillAction(a *alert.Action) error {
+	if _, ok := p.get("status"); ok {
+		a.Disabled = p.number("status", 0, 1) == 1
+	}
+	if text := p.text("esc_period"); text != "" && a.StepDuration.UnmarshalText([]byte(text)) != nil {
+		p.fail("esc_period", "a time unit is expected")
+	}
+	if _, ok := p.get("pause_suppressed"); ok {
+		a.SendSuppressed = p.number("pause_suppressed", 0, 1) == 0
+	}
+	if _, ok := p.get("notify_if_canceled"); ok {
+		a.QuietCancel = p.number("notify_if_canceled", 0, 1) == 0
+	}
+	for _, name := range []string{"filter", "operations", "recovery_operations", "update_operations"} {
+		if _, ok := p.get(name); ok {
+			p.fail(name, "conditions and operations are changed on the page or with tidemark alert, because receivers are not users here")
+		}
+	}
+	p.accept("eventsource", "pause_symptoms")
+	return p.done()
+}
