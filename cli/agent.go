@@ -59,7 +59,7 @@ func runAgent(c *cobra.Command, s *settings) error {
 	g.Go(func() error { return a.Run(ctx) })
 	if options.Mongo.Interface != "" {
 		g.Go(func() error {
-			keepPagesDropped(ctx)
+			keepSmall(ctx)
 			return nil
 		})
 	}

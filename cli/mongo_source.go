@@ -51,15 +51,15 @@ const garbagePercent = 20
 // agentGarbagePercent is less, because an agent keeps items of its host too, and an item for each quantity of a shape.
 const agentGarbagePercent = 10
 
-// pagesDroppedEvery is after how many seconds the pages of the program that came back are dropped again.
-const pagesDroppedEvery = 20
+// staySmallEvery is how often a process that watches looks after its memory, in seconds.
+const staySmallEvery = 5
 
 // run watches until the context or the source ends and calls tick once a second.
 func (w *watch) run(ctx context.Context, tick func(from, to int64)) error {
 	ticks := 0
 	return w.sniffer.Run(ctx, w.source, sniff.RunOptions{Now: w.now, Tick: func(from, to int64) {
-		if ticks++; ticks%pagesDroppedEvery == 0 {
-			dropUnusedPages()
+		if ticks++; ticks%staySmallEvery == 0 {
+			staySmall()
 		}
 		tick(from, to)
 	}})

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"syscall"
 	"time"
@@ -38,16 +40,33 @@ func dropUnusedPages() {
 	}
 }
 
-// keepPagesDropped drops them again now and then, as all kinds of access bring back more than they need, until the context ends.
-func keepPagesDropped(ctx context.Context) {
-	again := time.NewTicker(pagesDroppedEvery * time.Second)
+// spareBytes is what the runtime may hold beside the live heap and a quarter of it: stacks, its own tables, what is about to be given back.
+const spareBytes = 8 << 20
+
+// staySmall drops the pages of the program again, as all kinds of access bring back more than they need, and has the runtime hold little more than what is in
+// use: on a busy machine a collection takes long, and what is allocated meanwhile would stay. The limit follows the live heap, so that a process that needs more
+// does not spend its time on collecting.
+func staySmall() {
+	dropUnusedPages()
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if live[0].Value.Kind() != metrics.KindUint64 {
+		return
+	}
+	n := live[0].Value.Uint64()
+	debug.SetMemoryLimit(int64(n + n/4 + spareBytes))
+}
+
+// keepSmall calls it now and then until the context ends.
+func keepSmall(ctx context.Context) {
+	again := time.NewTicker(staySmallEvery * time.Second)
 	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-again.C:
-			dropUnusedPages()
+			staySmall()
 		}
 	}
 }

@@ -31,27 +31,11 @@ type Explained struct {
 // Hash is the server's name of the query in its plan cache, with the field that has it; empty where it does not say.
 func (e *Explained) Hash() (field, hash string) { return e.hashName, e.hash }
 
-// DecodeExplain reads the winning plan of an answer to explain. Of filters and bounds, which have values, nothing is read. False when the answer has no
-// plan in a form that is known.
+// DecodeExplain reads the winning plan of an answer to explain: of a find or a pipeline, by either engine, of one server or of shards. Of filters and bounds,
+// which have values, nothing is read. False when the answer has no plan in a form that is known.
 func DecodeExplain(answer bson.Raw) (*Explained, bool) {
 	e := &Explained{}
-	planner, ok := answer.Lookup("queryPlanner").DocumentOK()
-	if !ok {
-		return nil, false
-	}
-	for _, name := range []string{"planCacheShapeHash", "queryHash"} {
-		if s, ok := planner.Lookup(name).StringValueOK(); ok && e.hash == "" && len(s) <= maxTextBytes {
-			e.hashName, e.hash = name, s
-		}
-	}
-	winning, ok := planner.Lookup("winningPlan").DocumentOK()
-	if !ok {
-		return nil, false
-	}
-	e.stage(winning, 0)
-	if list, ok := planner.Lookup("rejectedPlans").ArrayOK(); ok {
-		e.Rejected = len(documents(list))
-	}
+	e.answer(answer, 0)
 	if len(e.Stages) == 0 {
 		return nil, false
 	}
@@ -60,6 +44,63 @@ func DecodeExplain(answer bson.Raw) (*Explained, bool) {
 		e.Summary = e.Stages[len(e.Stages)-1]
 	}
 	return e, true
+}
+
+// answer reads an answer, or that of one shard to a pipeline.
+func (e *Explained) answer(d bson.Raw, depth int) {
+	if e.seen++; depth > 1 || e.seen > maxStageCount {
+		return
+	}
+	if planner, ok := d.Lookup("queryPlanner").DocumentOK(); ok {
+		e.planner(planner, 0)
+	}
+	if list, ok := d.Lookup("stages").ArrayOK(); ok {
+		e.pipeline(documents(list))
+	}
+	if shards, ok := d.Lookup("shards").DocumentOK(); ok {
+		elements, err := shards.Elements()
+		if err != nil {
+			return
+		}
+		for _, s := range elements {
+			if inner, ok := s.Value().DocumentOK(); ok {
+				e.answer(inner, depth+1)
+			}
+		}
+	}
+}
+
+// pipeline reads the stages of a pipeline that the classic engine runs; the first holds the plan of what is read.
+func (e *Explained) pipeline(stages []bson.Raw) {
+	for _, d := range stages {
+		first, err := d.IndexErr(0)
+		if err != nil || e.seen > maxStageCount {
+			return
+		}
+		e.seen++
+		if planner, ok := d.Lookup("$cursor", "queryPlanner").DocumentOK(); ok {
+			e.planner(planner, 0)
+			continue
+		}
+		if name := first.Key(); strings.HasPrefix(name, "$") && len(name) <= maxTextBytes {
+			e.Stages = append(e.Stages, strings.ToValidUTF8(name, "?"))
+		}
+	}
+}
+
+// planner reads the plan of one server, or of a router with those of its shards.
+func (e *Explained) planner(d bson.Raw, depth int) {
+	for _, name := range []string{"planCacheShapeHash", "queryHash"} {
+		if s, ok := d.Lookup(name).StringValueOK(); ok && e.hash == "" && len(s) <= maxTextBytes {
+			e.hashName, e.hash = name, s
+		}
+	}
+	if list, ok := d.Lookup("rejectedPlans").ArrayOK(); ok {
+		e.Rejected += len(documents(list))
+	}
+	if winning, ok := d.Lookup("winningPlan").DocumentOK(); ok {
+		e.stage(winning, depth)
+	}
 }
 
 // stage reads one stage and those below it.
@@ -75,18 +116,19 @@ func (e *Explained) stage(d bson.Raw, depth int) {
 		e.Stages = append(e.Stages, name)
 		e.note(name, d)
 	}
-	for _, name := range []string{"winningPlan", "inputStage", "outerStage", "innerStage", "thenStage", "elseStage"} {
+	for _, name := range []string{"inputStage", "outerStage", "innerStage", "thenStage", "elseStage"} {
 		if inner, ok := d.Lookup(name).DocumentOK(); ok {
 			e.stage(inner, depth+1)
 		}
 	}
-	for _, name := range []string{"inputStages", "shards"} {
-		list, ok := d.Lookup(name).ArrayOK()
-		if !ok {
-			continue
-		}
+	if list, ok := d.Lookup("inputStages").ArrayOK(); ok {
 		for _, inner := range documents(list) {
 			e.stage(inner, depth+1)
+		}
+	}
+	if list, ok := d.Lookup("shards").ArrayOK(); ok {
+		for _, inner := range documents(list) {
+			e.planner(inner, depth+1)
 		}
 	}
 }
@@ -101,6 +143,13 @@ func (e *Explained) note(name string, d bson.Raw) {
 		e.Sorts = true
 	case name == "IDHACK" || name == "EOF" || strings.HasPrefix(name, "EXPRESS") || name == "CLUSTERED_IXSCAN":
 		summary = name
+	case strings.HasPrefix(name, "EQ_LOOKUP"):
+		// Its index is one of the other collection.
+		if how := label(d, "strategy"); how != "" {
+			name += " " + how
+		}
+		e.summarize(name)
+		return
 	}
 	index := label(d, "indexName")
 	if index != "" {
@@ -110,10 +159,18 @@ func (e *Explained) note(name string, d bson.Raw) {
 		summary = name
 		if pattern, ok := d.Lookup("keyPattern").DocumentOK(); ok {
 			summary += " " + DecodeKey(pattern).String()
+		} else if pattern := label(d, "keyPattern"); pattern != "" {
+			// As the express stages of 8.0 write it: "{ a: 1 }".
+			summary += " " + strings.NewReplacer("{ ", "{", " }", "}").Replace(pattern)
 		}
 	}
-	if summary != "" && !slices.Contains(e.summaries, summary) && len(e.summaries) < queryplan.MaxHints {
-		e.summaries = append(e.summaries, summary)
+	e.summarize(summary)
+}
+
+// summarize adds to the summary what is not in it.
+func (e *Explained) summarize(text string) {
+	if text != "" && !slices.Contains(e.summaries, text) && len(e.summaries) < queryplan.MaxHints {
+		e.summaries = append(e.summaries, text)
 	}
 }
 

@@ -184,7 +184,7 @@ func TestDecodeExplain(t *testing.T) {
 	f(`{"queryPlanner":{"winningPlan":{"stage":"SUBPLAN","inputStage":{"stage":"FETCH","inputStage":{"stage":"OR","inputStages":[{"stage":"IXSCAN","keyPattern":{"a":1},"indexName":"a"},{"stage":"IXSCAN","keyPattern":{"b":1},"indexName":"b"}]}}}}}`,
 		"IXSCAN {a: 1}, IXSCAN {b: 1}", "SUBPLAN FETCH OR IXSCAN IXSCAN", "a b", false, false)
 	f(`{"queryPlanner":{"winningPlan":{"stage":"SHARD_MERGE","shards":[{"shardName":"s0","winningPlan":{"stage":"COLLSCAN"}}]}}}`, "COLLSCAN", "SHARD_MERGE COLLSCAN", "", true, false)
-	f(`{"queryPlanner":{"winningPlan":{"stage":"EXPRESS_IXSCAN","keyPattern":"{ a: 1 }","indexName":"a_1"}}}`, "EXPRESS_IXSCAN", "EXPRESS_IXSCAN", "a_1", false, false)
+	f(`{"queryPlanner":{"winningPlan":{"stage":"EXPRESS_IXSCAN","keyPattern":"{ a: 1 }","indexName":"a_1"}}}`, "EXPRESS_IXSCAN {a: 1}", "EXPRESS_IXSCAN", "a_1", false, false)
 	f(`{"queryPlanner":{"winningPlan":{"stage":"IDHACK"}}}`, "IDHACK", "IDHACK", "", false, false)
 	f(`{"queryPlanner":{"winningPlan":{"stage":"EOF"}}}`, "EOF", "EOF", "", false, false)
 	for _, bad := range []string{`{}`, `{"queryPlanner":1}`, `{"queryPlanner":{}}`, `{"queryPlanner":{"winningPlan":{}}}`, `{"queryPlanner":{"winningPlan":{"stage":1}}}`} {
