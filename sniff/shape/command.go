@@ -47,6 +47,9 @@ type Finder struct {
 	other  *Shape
 	kind   commandKind // of the command at hand
 	known  []*known
+	// templates are the commands that are compared first, templated how many have a template.
+	templates [][2]*known
+	templated int
 	// Overflow counts statements that went under "other" because the limit was reached.
 	Overflow uint64
 }
@@ -83,7 +86,8 @@ func NewFinder(limit int, seed uint64) *Finder {
 	}
 	return &Finder{
 		seed: seed | 1, limit: limit, quick: map[uint64]*Shape{}, shapes: map[Fingerprint]*Shape{}, names: map[string]string{}, known: make([]*known, knownSlots),
-		other: newShape("", "", OtherText, OtherText),
+		templates: make([][2]*known, templateSlots),
+		other:     newShape("", "", OtherText, OtherText),
 	}
 }
 
@@ -103,6 +107,8 @@ func (f *Finder) Forget(shapes []*Shape) {
 	}
 	clear(f.quick)
 	clear(f.known)
+	clear(f.templates)
+	f.templated = 0
 }
 
 // Limit returns how many shapes may live.

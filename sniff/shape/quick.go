@@ -16,7 +16,16 @@ type known struct {
 	command Command // without its statements
 	// shape is nil for writes, whose statements are looked at one by one.
 	shape *Shape
+	// template is made when the command was found so often that it will come again.
+	template []step
+	hits     uint8
 }
+
+// templateHits is after how many times a command gets a template; maxTemplates bounds them.
+const (
+	templateHits = 16
+	maxTemplates = 2048
+)
 
 // knownSlots is the size of the table; a command stands in one of two slots. A lost place costs one slow reading.
 const knownSlots = 1 << 13
@@ -88,6 +97,7 @@ func (f *Finder) quickFind(m *mongo.Message, c *Command) (hash uint64, found boo
 		c.Statements = statements
 		if k.shape != nil {
 			c.Statements = append(statements, Statement{Shape: k.shape, Count: 1})
+			f.prefer(k, body, l)
 			return h, true
 		}
 		f.write(m, l, fields.statements, c)
@@ -115,6 +125,9 @@ func (f *Finder) remember(hash uint64, c *Command) {
 
 // message reads the command of an OP_MSG.
 func (f *Finder) message(m *mongo.Message, c *Command) bool {
+	if f.byTemplate(m, c) {
+		return true
+	}
 	hash, found := f.quickFind(m, c)
 	if found {
 		return true

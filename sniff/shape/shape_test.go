@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,6 +200,86 @@ func TestQuickHash_finerThanText(t *testing.T) {
 	}
 	if len(texts) < 1000 {
 		t.Errorf("only %d different hashes; the documents are too much alike", len(texts))
+	}
+}
+
+// A command that a template fits has the shape that the slow way finds, and templates keep no value.
+func TestTemplate(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	fitted := 0
+	for range 6000 {
+		command := bson.D{
+			{Key: "find", Value: "u"}, {Key: "filter", Value: randomDocument(r, 1)}, {Key: "sort", Value: randomDocument(r, 2)}, {Key: "projection", Value: randomDocument(r, 2)},
+			{Key: "limit", Value: r.IntN(2)}, {Key: "maxTimeMS", Value: int64(r.IntN(100))},
+		}
+		if r.IntN(3) > 0 {
+			command = append(command[:2], command[4:]...)
+		}
+		m := request(t, command)
+		steps := newTemplate(m.Body, frequent.find)
+		if steps == nil {
+			continue
+		}
+		if !fits(steps, m.Body) {
+			// Only an end too short to be read by eights.
+			continue
+		}
+		fitted++
+		text := find(t, NewFinder(0, 1), m)
+		for range 20 {
+			// A bit of another body: a name, a kind, a length, or a value.
+			other := &mongo.Message{Header: m.Header, Body: slices.Clone(m.Body)}
+			other.Body[4+r.IntN(len(other.Body)-4)] ^= 1 << r.IntN(8)
+			if !fits(steps, other.Body) {
+				continue
+			}
+			var c Command
+			if f := NewFinder(0, 1); !f.Find(other, &c) || c.Statements[0].Shape.Text != text {
+				t.Fatalf("%q fits the template of %q: %s", other.Body, m.Body, text)
+			}
+		}
+	}
+	if fitted < 500 {
+		t.Errorf("only %d commands had a template", fitted)
+	}
+	steps := newTemplate(request(t, bson.D{{Key: "find", Value: "u"}, {Key: "filter", Value: bson.D{{Key: "a", Value: "secret"}, {Key: "b", Value: bson.D{{Key: "$gt", Value: "secret"}}}}}, {Key: "comment", Value: "secret"}}).Body, frequent.find)
+	if len(steps) == 0 || strings.Contains(fmt.Sprintf("%+v", steps), "secret") {
+		t.Errorf("template %+v", steps)
+	}
+	for _, d := range []bson.D{
+		{{Key: "find", Value: "u"}, {Key: "filter", Value: bson.D{{Key: "507f1f77bcf86cd799439011", Value: 1}}}},
+		{{Key: "find", Value: "u"}, {Key: "filter", Value: bson.D{{Key: "a", Value: bson.D{{Key: "$in", Value: bson.A{1}}}}}}},
+		{{Key: "find", Value: "u"}, {Key: "sort", Value: bson.D{{Key: "a", Value: 17}}}},
+		{{Key: "find", Value: "u"}, {Key: "filter", Value: bson.D{{Key: "$expr", Value: bson.D{{Key: "$gt", Value: "secret"}}}}}},
+		{{Key: "find", Value: "u"}, {Key: "shardVersion", Value: bson.D{}}},
+	} {
+		if newTemplate(request(t, d).Body, frequent.find) != nil {
+			t.Errorf("%v has a template", d)
+		}
+	}
+}
+
+// The statements of one collection take turns, and each is found.
+func TestTemplate_turns(t *testing.T) {
+	f := NewFinder(0, 1)
+	var c Command
+	for i := range 300 {
+		key := string(rune('k' + i%5))
+		m := request(t, bson.D{{Key: "find", Value: "users"}, {Key: "filter", Value: bson.D{{Key: key, Value: i}}}, {Key: "limit", Value: i % 2}})
+		want := "find {" + key + ": ?}"
+		if i%2 == 1 {
+			want += " limit ?"
+		}
+		if !f.Find(m, &c) || len(c.Statements) != 1 || c.Statements[0].Shape.Text != want || c.Database == "" {
+			t.Fatalf("request %d: %+v", i, c)
+		}
+	}
+	if f.templated != 10 {
+		t.Errorf("%d templates", f.templated)
+	}
+	f.Forget([]*Shape{c.Statements[0].Shape})
+	if f.byTemplate(request(t, bson.D{{Key: "find", Value: "users"}, {Key: "filter", Value: bson.D{{Key: "k", Value: 1}}}, {Key: "limit", Value: 0}}), &c) {
+		t.Error("a template outlives the shapes")
 	}
 }
 
