@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"tidemark/sniff/capture"
@@ -68,15 +69,28 @@ func lost(t *testing.T, what string, whole, damaged Report) (requests uint64) {
 	return requests
 }
 
+// damagesVariable is at how many bytes each capture is cut in turn; 30 unless it is set. With more than a capture has, it is every one.
+const damagesVariable = "TIDEMARK_MONGO_DAMAGES"
+
 // step samples long captures so that the test stays quick.
-func step(n, samples int) int { return max(1, n/samples) }
+func step(t testing.TB, n, samples int) int {
+	t.Helper()
+	if text := os.Getenv(damagesVariable); text != "" {
+		most, err := strconv.Atoi(text)
+		if err != nil || most < 1 {
+			t.Fatalf("%s is %q, expected a number", damagesVariable, text)
+		}
+		samples = most
+	}
+	return max(1, n/samples)
+}
 
 // Every packet dropped in turn: nothing is invented, the loss is small, and it is counted.
 func TestDamage_dropped(t *testing.T) {
 	for _, path := range captures(t) {
 		frames := load(t, path)
 		whole := sniffed(t, frames).Report()
-		for i := 0; i < len(frames); i += step(len(frames), 30) {
+		for i := range frames {
 			r := sniffed(t, slices.Delete(slices.Clone(frames), i, i+1)).Report()
 			if n := lost(t, filepath.Base(path), whole, r); n > 3 {
 				t.Errorf("%s: without packet %d, %d requests are lost", path, i, n)
@@ -92,7 +106,7 @@ func TestDamage_swapped(t *testing.T) {
 	for _, path := range captures(t) {
 		frames := load(t, path)
 		whole := sniffed(t, frames).Report()
-		for i := 0; i+1 < len(frames); i += step(len(frames), 30) {
+		for i := range len(frames) - 1 {
 			swapped := slices.Clone(frames)
 			swapped[i].data, swapped[i+1].data = frames[i+1].data, frames[i].data
 			swapped[i].wire, swapped[i+1].wire = frames[i+1].wire, frames[i].wire
@@ -137,7 +151,7 @@ func TestDamage_cutFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole := report(t, path)
-		for n := 24; n < len(text); n += step(len(text), 30) {
+		for n := 24; n < len(text); n += step(t, len(text), 30) {
 			f, err := capture.NewFile(bytes.NewReader(text[:n]))
 			if err != nil {
 				t.Fatal(err)
@@ -162,7 +176,7 @@ func TestDamage_snapped(t *testing.T) {
 			frames = frames[:150]
 		}
 		whole := sniffed(t, frames).Report()
-		for n := 1; n < 400; n += step(400, 20) {
+		for n := 1; n < 400; n += step(t, 400, 20) {
 			snapped := slices.Clone(frames)
 			for i := range snapped {
 				snapped[i].data = snapped[i].data[:min(n, len(snapped[i].data))]
