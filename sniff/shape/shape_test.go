@@ -209,8 +209,12 @@ func TestTemplate(t *testing.T) {
 	fitted := 0
 	for range 6000 {
 		command := bson.D{
-			{Key: "find", Value: "u"}, {Key: "filter", Value: randomDocument(r, 1)}, {Key: "sort", Value: randomDocument(r, 2)}, {Key: "projection", Value: randomDocument(r, 2)},
-			{Key: "limit", Value: r.IntN(2)}, {Key: "maxTimeMS", Value: int64(r.IntN(100))},
+			{Key: "find", Value: "u"},
+			{Key: "filter", Value: randomDocument(r, 1)},
+			{Key: "sort", Value: randomDocument(r, 2)},
+			{Key: "projection", Value: randomDocument(r, 2)},
+			{Key: "limit", Value: r.IntN(2)},
+			{Key: "maxTimeMS", Value: int64(r.IntN(100))},
 		}
 		if r.IntN(3) > 0 {
 			command = append(command[:2], command[4:]...)
