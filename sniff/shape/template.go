@@ -44,6 +44,8 @@ const (
 	// maxSteps and maxTemplateDepth bound a template; longer commands have none.
 	maxSteps         = 64
 	maxTemplateDepth = 6
+	// maxEqualBytes bounds a value that is compared: a name or a direction.
+	maxEqualBytes = 300
 	// templateSlots is the number of places, each for two; a command stands in that of its name and collection.
 	templateSlots = 1 << 9
 )
@@ -159,7 +161,7 @@ func newTemplate(body []byte, l *layout) []step {
 	if l == nil || l.statements != "" || !t.document(body, 0, maskAll) {
 		return nil
 	}
-	return slices.Clip(t.steps[:len(t.steps)-1]) // The end of the whole is compared apart.
+	return slices.Clone(t.steps[:len(t.steps)-1]) // The end of the whole is compared apart.
 }
 
 type templateMaker struct {
@@ -248,7 +250,7 @@ func (t *templateMaker) enter(e *bson.Element, depth int, in mode) bool {
 
 // add adds one element; stepLength stands for a value that is passed over, however it tells its length.
 func (t *templateMaker) add(e *bson.Element, what stepKind) bool {
-	if mayBeData(e.Key) {
+	if mayBeData(e.Key) || what == stepEqual && len(e.Value) > maxEqualBytes {
 		return false
 	}
 	s := step{what: what, jump: int32(len(e.Key) + 2)}
