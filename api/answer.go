@@ -41,6 +41,8 @@ func AsError(err error) *Error {
 		return known
 	case errors.As(err, &limit):
 		return &Error{http.StatusUnprocessableEntity, "limit", limit.Error()}
+	case isUnavailable(err):
+		return &Error{http.StatusServiceUnavailable, "standby", err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{http.StatusServiceUnavailable, "timeout", "the answer took longer than allowed; ask for less: " + err.Error()}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -49,6 +51,15 @@ func AsError(err error) *Error {
 		return &Error{statusClientClosed, "canceled", "the caller went away"}
 	}
 	return &Error{http.StatusInternalServerError, "internal", err.Error()}
+}
+
+// isUnavailable reports an error of a server that is a standby or fenced.
+func isUnavailable(err error) bool {
+	_, ok := errors.AsType[interface {
+		error
+		Unavailable()
+	}](err)
+	return ok
 }
 
 // WriteError answers with {"error":{"code":…,"message":…}}.

@@ -8,6 +8,12 @@ import (
 	"testing"
 )
 
+// elsewhere is an error of a fenced server.
+type elsewhere struct{}
+
+func (elsewhere) Error() string { return "change it at the primary" }
+func (elsewhere) Unavailable()  {}
+
 // TestAsError_fullDisk: a full disk is no mistake of the server, and the answer says what to do.
 func TestAsError_fullDisk(t *testing.T) {
 	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT} {
@@ -15,6 +21,9 @@ func TestAsError_fullDisk(t *testing.T) {
 		if e.Status != http.StatusInsufficientStorage || e.Code != "disk_full" || !strings.Contains(e.Message, "make room") || !strings.Contains(e.Message, "snap/1") {
 			t.Errorf("%v is answered %+v", cause, e)
 		}
+	}
+	if e := AsError(fmt.Errorf("put retention: %w", elsewhere{})); e.Status != http.StatusServiceUnavailable || e.Code != "standby" {
+		t.Errorf("a server that cannot, where another can, answers %+v", e)
 	}
 	if e := AsError(syscall.EIO); e.Status != http.StatusInternalServerError {
 		t.Errorf("an error of the disk is answered %d", e.Status)

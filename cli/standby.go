@@ -14,6 +14,7 @@ import (
 
 	"tidemark/config"
 	"tidemark/server"
+	"tidemark/standby"
 )
 
 // peerOptions are how other servers of a cluster are called.
@@ -95,10 +96,10 @@ func sayPromoted(c *cobra.Command, p *server.Promoted, offline, asJSON bool) err
 	if asJSON {
 		return json.NewEncoder(c.OutOrStdout()).Encode(p)
 	}
-	text := fmt.Sprintf("primary with epoch %d after %.0f ms", p.Epoch, p.Milliseconds)
+	text := fmt.Sprintf("primary with epoch %s after %.0f ms", standby.EpochText(p.Epoch), p.Milliseconds)
 	switch {
 	case offline:
-		text = fmt.Sprintf("the next start is that of a primary with epoch %d", p.Epoch)
+		text = "the next start is that of a primary with epoch " + standby.EpochText(p.Epoch)
 	case p.HandedOver:
 		text += "; the old primary handed over: everything it had is here"
 	default:

@@ -14,9 +14,29 @@ import (
 )
 
 // Backup writes a copy of the database, as it is at this moment, to a file that must not exist. Changes wait meanwhile.
-func (d *DB) Backup(ctx context.Context, to string) error {
-	_, err := d.sql.ExecContext(ctx, "VACUUM INTO ?", to)
-	return d.wrap("copy", diskFull(err))
+// A database that is read-only can be copied too.
+func (d *DB) Backup(ctx context.Context, to string) (err error) {
+	c, err := d.sql.Conn(ctx)
+	if err != nil {
+		return d.wrap("copy", err)
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	var readOnly bool
+	if err := c.QueryRowContext(ctx, "PRAGMA query_only").Scan(&readOnly); err != nil {
+		return d.wrap("copy", err)
+	}
+	if readOnly {
+		// SQLite takes the new file for a change of this one. Nobody else has the connection meanwhile.
+		if _, err := c.ExecContext(ctx, "PRAGMA query_only = OFF"); err != nil {
+			return d.wrap("copy", err)
+		}
+		defer func() {
+			_, restored := c.ExecContext(context.WithoutCancel(ctx), "PRAGMA query_only = ON")
+			err = errors.Join(err, d.wrap("copy", restored))
+		}()
+	}
+	_, err = c.ExecContext(ctx, "VACUUM INTO ?", to)
+	return d.wrap("copy", err)
 }
 
 // BackupFile is Backup for the database in the folder of a stopped server. It reports fs.ErrNotExist when there is none.

@@ -46,12 +46,22 @@ var (
 	// ErrInvalid says that an object cannot be stored as it is.
 	ErrInvalid = errors.New("invalid")
 	// ErrReadOnly says that this is a copy, which follows another server's database.
-	ErrReadOnly = errors.New("this server is a standby, or fenced: its configuration cannot be changed here; change it at the primary")
+	ErrReadOnly error = readOnlyError{}
 	// ErrAway says that PostgreSQL cannot be reached. The next call tries again.
 	ErrAway = errors.New("cannot be reached")
 	// ErrClosed says that the database was closed before.
 	ErrClosed = errors.New("config database is closed")
 )
+
+type readOnlyError struct{}
+
+// Error implements error.
+func (readOnlyError) Error() string {
+	return "this server is a standby, or fenced: its configuration cannot be changed here; change it at the primary"
+}
+
+// Unavailable says that another server can do what this one cannot.
+func (readOnlyError) Unavailable() {}
 
 // IDs gives the ids of new items; the catalog does.
 type IDs interface {

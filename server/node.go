@@ -51,16 +51,22 @@ type following struct {
 	standing  *Server
 	stop      context.CancelFunc
 	promoting chan promotion
+	// seedID names the standby while it has no data yet.
+	seedID    string
 	serving   chan struct{} // closed when the promoted server is served
 	servedErr error
 }
 
 // promotion is a request to take over.
-type promotion struct{ unfenced bool }
+type promotion struct {
+	unfenced bool
+	// epoch is the one that the old primary handed over to, or none.
+	epoch uint64
+}
 
 // Follow runs a server that follows another one. When it is promoted it goes on as the primary. It returns nil when ctx ended it.
 func Follow(ctx context.Context, o Options, f FollowOptions) error {
-	n := &following{o: o, f: f, logger: o.Logger, peer: o.Peer.client(f.Of), promoting: make(chan promotion, 1), serving: make(chan struct{})}
+	n := &following{o: o, f: f, logger: o.Logger, peer: o.Peer.client(f.Of), promoting: make(chan promotion, 1), serving: make(chan struct{}), seedID: standby.SeedID(o.Data)}
 	if o.DSN != "" {
 		return errors.New("a standby keeps its values in the embedded engine; PostgreSQL has a replication of its own")
 	}
@@ -188,7 +194,7 @@ func (n *following) decide(ctx context.Context) (seed bool, err error) {
 		return false, nil
 	}
 	if state.Role == standby.Primary && state.Primary == n.f.Of {
-		n.logger.Info("this server was promoted: it starts as the primary", "epoch", state.Epoch, "not_following", n.f.Of)
+		n.logger.Info("this server was promoted: it starts as the primary", "epoch", standby.EpochText(state.Epoch), "not_following", n.f.Of)
 		return false, nil
 	}
 	return n.compare(ctx, &state)
@@ -205,7 +211,8 @@ func (n *following) compare(ctx context.Context, state *standby.State) (seed boo
 		case err == nil && known.Epoch >= state.Epoch:
 			return true, nil
 		case err == nil:
-			return false, fmt.Errorf("this server has epoch %d and %s has %d: this one is the newer primary; start it without --standby-of, and the other one with it", state.Epoch, n.f.Of, known.Epoch)
+			return false, fmt.Errorf("this server has epoch %s and %s has %s: this one is the newer primary; start it without --standby-of, and the other one with it",
+				standby.EpochText(state.Epoch), n.f.Of, standby.EpochText(known.Epoch))
 		case errors.As(err, &refused) && refused.Code == "cluster" && n.f.Replace:
 			return true, nil
 		case errors.As(err, &refused) && refused.Code == "cluster":
@@ -254,8 +261,13 @@ func (n *following) seed(ctx context.Context) error {
 	}
 }
 
-// id names this standby: one folder is one standby.
-func (n *following) id() string { return n.f.Address }
+// id names this standby: one folder is one standby, wherever it can be reached.
+func (n *following) id() string {
+	if n.kept != nil && n.kept.node != nil {
+		return n.kept.node.State().Node
+	}
+	return n.seedID
+}
 
 // serve lets requests reach a server.
 func (n *following) serve(s *Server) error {
@@ -293,7 +305,7 @@ func (n *following) follow(ctx context.Context) error {
 	if err := n.serve(s); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	n.logger.Info("following", "primary", n.f.Of, "epoch", n.kept.node.State().Epoch)
+	n.logger.Info("following", "primary", n.f.Of, "epoch", standby.EpochText(n.kept.node.State().Epoch))
 	err = s.Run(running)
 	n.mu.Lock()
 	n.standing = nil
@@ -305,7 +317,7 @@ func (n *following) follow(ctx context.Context) error {
 		err = s.Close()
 		n.kept.promoted, n.kept.from = true, s.replica.follower.Released()
 		n.logger.Debug("standby closed", "took", time.Since(began))
-		if _, promoteErr := n.kept.node.Promote(p.unfenced); promoteErr != nil {
+		if _, promoteErr := n.kept.node.Promote(p.unfenced, p.epoch); promoteErr != nil {
 			err = errors.Join(err, promoteErr)
 		}
 		if err != nil {
@@ -336,7 +348,7 @@ func (n *following) lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.logger.Info("primary", "epoch", n.kept.node.State().Epoch)
+	n.logger.Info("primary", "epoch", standby.EpochText(n.kept.node.State().Epoch))
 	return errors.Join(s.Run(ctx), s.Close())
 }
 
@@ -366,7 +378,7 @@ func (n *following) promote(ctx context.Context) (Promoted, error) {
 		n.mu.Unlock()
 		return out, err
 	}
-	n.promoting <- promotion{unfenced: !out.HandedOver}
+	n.promoting <- promotion{unfenced: !out.HandedOver, epoch: out.Epoch}
 	stop()
 	select {
 	case <-n.serving:
@@ -374,7 +386,8 @@ func (n *following) promote(ctx context.Context) (Promoted, error) {
 		return out, ctx.Err()
 	}
 	out.Milliseconds, out.Epoch = float64(time.Since(began).Microseconds())/1000, n.kept.node.State().Epoch
-	n.logger.Info("promoted", "epoch", out.Epoch, "handed_over", out.HandedOver, "milliseconds", out.Milliseconds)
+	out.EpochText = standby.EpochText(out.Epoch)
+	n.logger.Info("promoted", "epoch", standby.EpochText(out.Epoch), "handed_over", out.HandedOver, "milliseconds", out.Milliseconds)
 	return out, n.servedErr
 }
 
@@ -385,9 +398,14 @@ func (n *following) takeOver(ctx context.Context, s *Server, out *Promoted) (beg
 	if lag := follower.Lag(); lag.Connected && lag.Bytes > catchUpBytes {
 		return began, &api.Error{Status: http.StatusConflict, Code: "behind", Message: fmt.Sprintf("this standby is %d bytes behind a primary that answers: wait until it is less than %d", lag.Bytes, catchUpBytes)}
 	}
+	if epoch := n.kept.node.Superseded(); epoch != 0 {
+		return began, &api.Error{Status: http.StatusConflict, Code: "fenced", Message: fmt.Sprintf(
+			"another standby was promoted to epoch %s: start this server with --standby-of of that one; if it is lost for good, stop this one and run tidemark store promote %s", standby.EpochText(epoch), n.o.Data)}
+	}
 	state := n.kept.node.State()
 	asking, cancel := context.WithTimeout(ctx, handOverTime)
-	moved, err := n.peer.HandOver(asking, standby.EpochRequest{Cluster: state.Cluster, Epoch: state.Epoch + 1, Standby: n.id()})
+	out.Epoch = n.kept.node.NextEpoch()
+	moved, err := n.peer.HandOver(asking, standby.EpochRequest{Cluster: state.Cluster, Epoch: out.Epoch, Standby: n.id()})
 	cancel()
 	if refused, ok := errors.AsType[*standby.RefusedError](err); ok && refused.Code == "fenced" {
 		return began, &api.Error{Status: http.StatusConflict, Code: "fenced", Message: fmt.Sprintf(

@@ -33,7 +33,8 @@ func PromoteOffline(data string) (p Promoted, err error) {
 	if err != nil {
 		return p, err
 	}
-	p.Epoch, err = node.Promote(state.Role == standby.Standby)
+	p.Epoch, err = node.Promote(state.Role == standby.Standby, 0)
+	p.EpochText = standby.EpochText(p.Epoch)
 	return p, err
 }
 

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -54,6 +56,13 @@ type replica struct {
 	source *standby.Source
 	// follower is nil but for a standby that follows.
 	follower *standby.Follower
+	// stop is closed when this server is fenced, so that it asks no device that the new primary asks too.
+	stop    chan struct{}
+	stopped sync.Once
+}
+
+func (s *Server) newReplica(node *standby.Node) *replica {
+	return &replica{s: s, node: node, stop: make(chan struct{})}
 }
 
 // openNode reads what this server is, and asks the standbys that it knew whether one took over.
@@ -62,7 +71,7 @@ func (s *Server) openNode(ctx context.Context, _ vfs.FS) error {
 		return err
 	}
 	if s.o.kept != nil {
-		s.replica = &replica{s: s, node: s.o.kept.node}
+		s.replica = s.newReplica(s.o.kept.node)
 		return nil
 	}
 	if err := standby.FinishSeed(s.o.Data); err != nil {
@@ -76,7 +85,7 @@ func (s *Server) openNode(ctx context.Context, _ vfs.FS) error {
 	if state.Role == standby.Standby {
 		return fmt.Errorf("the data folder %s is a standby's: start it with --standby-of %s, or make it a primary with tidemark store promote %s", s.o.Data, state.Primary, s.o.Data)
 	}
-	s.replica = &replica{s: s, node: node}
+	s.replica = s.newReplica(node)
 	s.replica.askStandbys(ctx, &state)
 	return nil
 }
@@ -96,9 +105,9 @@ func (r *replica) askStandbys(ctx context.Context, state *standby.State) {
 		go func() {
 			known, err := r.s.o.Peer.client(address).Epoch(ctx, state.Cluster)
 			if err != nil {
-				known.Epoch = 0
+				known = standby.Known{}
 			}
-			answers <- known.Epoch
+			answers <- known.Highest()
 		}()
 	}
 	for range state.Standbys {
@@ -159,7 +168,28 @@ func (s *Server) openReplica(ctx context.Context, _ vfs.FS) error {
 	})
 	if r.node.Refusal() != nil {
 		engine.Refuse(standby.ErrFenced)
+		r.stopped.Do(func() { close(r.stop) })
 	}
+	return nil
+}
+
+// collect runs what asks devices, or is sent their values, until ctx ends or this server is fenced.
+func (s *Server) collect(ctx context.Context, run func(context.Context) error) error {
+	if s.replica == nil {
+		return run(ctx)
+	}
+	collecting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- run(collecting) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-s.replica.stop:
+	}
+	cancel()
+	<-ended // it ends because it was told to
+	<-ctx.Done()
 	return nil
 }
 
@@ -193,8 +223,9 @@ func (s *Server) translateEvaluated(ctx context.Context, engine *dbengine.DB) er
 	return s.replica.node.Translated(nil)
 }
 
-// fenced stops values, changes and alerts; queries are answered.
+// fenced stops collecting, values, changes and alerts; queries are answered.
 func (r *replica) fenced() {
+	r.stopped.Do(func() { close(r.stop) })
 	r.s.engine.(*dbengine.DB).Refuse(standby.ErrFenced)
 	if a := r.s.alerter; a != nil {
 		a.Pause(true)
@@ -204,7 +235,7 @@ func (r *replica) fenced() {
 	}
 }
 
-// run watches over synchronous mode, and tells the old primary of a promotion until it knows.
+// run watches over synchronous mode, and tells others of a promotion until they know.
 func (r *replica) run(ctx context.Context) error {
 	if r.source == nil {
 		return nil
@@ -213,33 +244,40 @@ func (r *replica) run(ctx context.Context) error {
 		r.fenced()
 	}
 	telling := make(chan struct{})
-	go func() { defer close(telling); r.tellOld(ctx) }()
+	go func() { defer close(telling); r.tell(ctx) }()
 	err := r.source.Run(ctx)
 	<-telling
 	return err
 }
 
-// tellEvery is the pause between two calls on the old primary.
+// tellEvery is the pause between two calls on a server that must be told.
 const tellEvery = time.Second
 
-func (r *replica) tellOld(ctx context.Context) {
-	said := false
+// tell calls on every server that must know of an epoch until it answers: a promoted server on its old primary and on the standbys that this one had,
+// which may have been promoted too; a fenced one on its standbys. The highest epoch wins: who hears of one above its own is fenced.
+func (r *replica) tell(ctx context.Context) {
+	said, told := map[string]bool{}, map[string]uint64{}
 	for {
 		state := r.node.State()
-		if !state.Unfenced {
-			return
+		epoch, addresses := r.toTell(&state, told)
+		answers := make(chan string, len(addresses))
+		for _, address := range addresses {
+			go func() { answers <- r.tellOne(ctx, address, r.epochOf(&state, epoch)) }()
 		}
-		calling, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err := r.s.o.Peer.client(state.Primary).Fence(calling, standby.EpochRequest{Cluster: state.Cluster, Epoch: state.Epoch})
-		cancel()
-		var refused *standby.RefusedError
-		if err == nil || errors.As(err, &refused) && refused.Code == "cluster" {
-			r.s.logger.Info("the old primary knows of the promotion", "address", state.Primary, "answer", err)
-			err = r.node.Told()
-		}
-		if err != nil && !said {
-			r.s.logger.Warn("the old primary is not yet told of the promotion; it is called again until it answers", "address", state.Primary, "error", err)
-			said = true
+		for range addresses {
+			address := <-answers
+			if missing, ok := strings.CutPrefix(address, noAnswer); ok {
+				if !said[missing] && len(said) < maxSaid {
+					r.s.logger.Warn("a server of the cluster is not yet told of the promotion; it is called again until it answers", "address", missing)
+					said[missing] = true
+				}
+				continue
+			}
+			if told[address] = epoch; state.Role == standby.Primary {
+				if err := r.node.Told(address); err != nil {
+					r.s.logger.Error("it could not be written down that a server knows of the promotion", "address", address, "error", err)
+				}
+			}
 		}
 		timer := time.NewTimer(tellEvery)
 		select {
@@ -249,6 +287,55 @@ func (r *replica) tellOld(ctx context.Context) {
 		case <-timer.C:
 		}
 	}
+}
+
+const (
+	// noAnswer stands before the address of a server that did not answer.
+	noAnswer = "!"
+	// maxSaid bounds the addresses whose silence was told of.
+	maxSaid = 64
+)
+
+// toTell are the addresses to call on, and the epoch to tell.
+func (r *replica) toTell(state *standby.State, told map[string]uint64) (epoch uint64, addresses []string) {
+	if state.Role == standby.Fenced {
+		addresses = slices.DeleteFunc(state.Standbys, func(a string) bool { return told[a] >= state.FencedBy })
+		return state.FencedBy, addresses
+	}
+	if addresses = state.Untold; state.Unfenced && !slices.Contains(addresses, state.Primary) {
+		addresses = append(addresses, state.Primary)
+	}
+	return state.Epoch, addresses
+}
+
+// epochOf tells of an epoch, and whose it is.
+func (r *replica) epochOf(state *standby.State, epoch uint64) standby.EpochRequest {
+	q := standby.EpochRequest{Cluster: state.Cluster, Epoch: epoch, Standby: state.Node}
+	if state.Role == standby.Fenced {
+		q.Standby = state.FencedFor
+	}
+	return q
+}
+
+// tellOne tells a server of an epoch and returns its address, behind noAnswer if it did not answer. One that knows of a higher epoch fences this one.
+func (r *replica) tellOne(ctx context.Context, address string, q standby.EpochRequest) string {
+	calling, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	known, err := r.s.o.Peer.client(address).Fence(calling, q)
+	refused, ok := errors.AsType[*standby.RefusedError](err)
+	switch {
+	case err == nil:
+		r.s.logger.Info("a server of the cluster knows of the promotion", "address", address, "role", known.Role, "epoch", standby.EpochText(known.Highest()))
+		if err := r.source.Fence(known.Highest()); err != nil {
+			r.s.logger.Error("a higher epoch could not be written down", "epoch", standby.EpochText(known.Highest()), "error", err)
+			return noAnswer + address
+		}
+		return address
+	case ok && (refused.Code == "cluster" || refused.Status == http.StatusNotFound || refused.Status == http.StatusMethodNotAllowed):
+		r.s.logger.Info("a server that was of the cluster need not know of the promotion", "address", address, "answer", refused.Message)
+		return address
+	}
+	return noAnswer + address
 }
 
 // authorize lets somebody in; a standby and a fenced server take no changes.
@@ -270,7 +357,12 @@ func changes(r *api.Route) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Permission == api.Public || r.Permission == api.View {
 		return false
 	}
-	return !strings.HasPrefix(r.Pattern, "/api/standby/") && !strings.HasPrefix(r.Pattern, "/api/storage/")
+	for _, own := range []string{"/api/standby/", "/api/storage/snapshots", "/api/storage/recompress"} {
+		if strings.HasPrefix(r.Pattern, own) {
+			return false
+		}
+	}
+	return true
 }
 
 // roleText is what the health endpoint says of a server that is no primary alone.
@@ -282,9 +374,9 @@ func (s *Server) roleText() string {
 	switch {
 	case s.replica.follower != nil:
 		lag := s.replica.follower.Lag()
-		return fmt.Sprintf(": standby of %s, epoch %d, %d bytes and %.1f s behind", state.Primary, state.Epoch, lag.Bytes, lag.Seconds)
+		return fmt.Sprintf(": standby of %s, epoch %s, %d bytes and %.1f s behind", state.Primary, standby.EpochText(state.Epoch), lag.Bytes, lag.Seconds)
 	case state.Role == standby.Fenced:
-		return fmt.Sprintf(": fenced by epoch %d", state.FencedBy)
+		return ": fenced by epoch " + standby.EpochText(state.FencedBy)
 	}
 	return ""
 }

@@ -65,13 +65,13 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return s.access.Run(running) })
 	g.Go(func() error { return s.cache.Run(running, s.db.Changed()) })
-	g.Go(func() error { return s.polling.Run(running) })
+	g.Go(func() error { return s.collect(running, s.polling.Run) })
 	if s.traps != nil {
-		g.Go(func() error { return s.traps.Run(running) })
+		g.Go(func() error { return s.collect(running, s.traps.Run) })
 	}
-	g.Go(func() error { return s.scraper.Run(running) })
+	g.Go(func() error { return s.collect(running, s.scraper.Run) })
 	g.Go(func() error { return s.discovery.Run(running) })
-	g.Go(func() error { return s.network.scanner.Run(running) })
+	g.Go(func() error { return s.collect(running, s.network.scanner.Run) })
 	g.Go(func() error { return s.watchNoData(running) })
 	g.Go(func() error { return s.evaluator.Run(running) })
 	g.Go(func() error { return s.events.Run(running) })

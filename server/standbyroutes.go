@@ -30,6 +30,12 @@ type standbyAnswer struct {
 	Lag *standby.Lag `json:"lag"`
 	// Standbys are those that follow a primary.
 	Standbys []standby.Followed `json:"standbys"`
+	// Node is this server's id, Peers the addresses of the other standbys of the primary that it follows.
+	Node  string   `json:"node"`
+	Peers []string `json:"peers"`
+	// EpochText and FencedByText are epochs as people read them; empty for none.
+	EpochText    string `json:"epoch_text"`
+	FencedByText string `json:"fenced_by_text"`
 }
 
 // digestAnswer is the answer to GET /api/storage/digest.
@@ -47,6 +53,8 @@ type digestAnswer struct {
 // Promoted is what a promotion did.
 type Promoted struct {
 	Epoch uint64 `json:"epoch"`
+	// EpochText is the epoch as people read it.
+	EpochText string `json:"epoch_text"`
 	// HandedOver says that the old primary stopped by itself and everything it had is here.
 	HandedOver bool `json:"handed_over"`
 	// Milliseconds is how long it took.
@@ -90,6 +98,10 @@ func (s *Server) standbyRoutes() []api.Route {
 			},
 		},
 	}
+	routes = append(routes, api.Route{
+		Method: http.MethodPost, Pattern: "/api/standby/fence", Permission: api.Administer, Handler: api.JSON(r.fence), Unaudited: true,
+		Doc: &api.Doc{Summary: "For a promoted server: tells this one of the new epoch.", Answer: standby.Known{}, BodyTypes: []string{"application/json"}},
+	})
 	if r.source == nil {
 		return routes
 	}
@@ -121,16 +133,18 @@ func (r *replica) sourceRoutes() []api.Route {
 			Method: http.MethodPost, Pattern: "/api/standby/handover", Permission: api.Administer, Handler: api.JSON(r.handOver), Unaudited: true,
 			Doc: &api.Doc{Summary: "For a standby that is promoted: stops taking values and says where the log ends.", Answer: standby.Moved{}, BodyTypes: []string{"application/json"}},
 		},
-		{
-			Method: http.MethodPost, Pattern: "/api/standby/fence", Permission: api.Administer, Handler: api.JSON(r.fence), Unaudited: true,
-			Doc: &api.Doc{Summary: "For a promoted server: tells this one of the new epoch.", Answer: standby.Known{}, BodyTypes: []string{"application/json"}},
-		},
 	}
 }
 
 func (r *replica) show() standbyAnswer {
 	state := r.node.State()
-	a := standbyAnswer{Role: state.Role, Epoch: state.Epoch, FencedBy: state.FencedBy, Synchronous: r.s.o.Synchronous, Standbys: []standby.Followed{}}
+	a := standbyAnswer{
+		Role: state.Role, Epoch: state.Epoch, FencedBy: state.FencedBy, Synchronous: r.s.o.Synchronous, Standbys: []standby.Followed{}, Node: state.Node, Peers: []string{},
+		EpochText: standby.EpochText(state.Epoch),
+	}
+	if a.Peers = append(a.Peers, state.Peers...); state.FencedBy > 0 {
+		a.FencedByText = standby.EpochText(state.FencedBy)
+	}
 	if err := r.node.Refusal(); err != nil {
 		a.Refusal = err.Error()
 	}
@@ -152,7 +166,7 @@ func (r *replica) tellEpoch(q *http.Request) (any, error) {
 	if q.URL.Query().Get("cluster") != state.Cluster {
 		return nil, &api.Error{Status: http.StatusNotFound, Code: "cluster", Message: "this server is of another cluster"}
 	}
-	return standby.Known{Epoch: state.Epoch, Role: state.Role}, nil
+	return standby.Known{Epoch: state.Epoch, Role: state.Role, FencedBy: state.FencedBy}, nil
 }
 
 // epochRequest reads the body of a request that names cluster and epoch.
@@ -172,11 +186,18 @@ func (r *replica) fence(q *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.source.Fence(in.Epoch); err != nil {
+	if state := r.node.State(); in.Standby != "" && in.Standby == state.Node { // its own promotion
+		return standby.Known{Epoch: state.Epoch, Role: state.Role, FencedBy: state.FencedBy}, nil
+	}
+	fence := r.node.Fence
+	if r.source != nil {
+		fence = r.source.Fence
+	}
+	if err := fence(in.Epoch); err != nil {
 		return nil, err
 	}
 	state := r.node.State()
-	return standby.Known{Epoch: state.Epoch, Role: state.Role}, nil
+	return standby.Known{Epoch: state.Epoch, Role: state.Role, FencedBy: state.FencedBy}, nil
 }
 
 // handOver fences this server for a standby and says where its log ends.
@@ -198,7 +219,7 @@ const promoteTimeout = time.Minute
 func (r *replica) promote(q *http.Request) (any, error) {
 	if r.s.o.promote == nil {
 		state := r.node.State()
-		message := fmt.Sprintf("this server is the primary already, with epoch %d", state.Epoch)
+		message := "this server is the primary already, with epoch " + standby.EpochText(state.Epoch)
 		if state.Role == standby.Fenced {
 			message = "this server is fenced; to make it a primary again stop it and run tidemark store promote with its data folder, which fences the other one"
 		}

@@ -164,16 +164,22 @@ func (c *Client) HandOver(ctx context.Context, q EpochRequest) (Moved, error) {
 	return m, c.call(ctx, http.MethodPost, "/api/standby/handover", q, &m)
 }
 
-// Fence tells a server of a higher epoch.
-func (c *Client) Fence(ctx context.Context, q EpochRequest) error {
-	return c.call(ctx, http.MethodPost, "/api/standby/fence", q, nil)
+// Fence tells a server of an epoch. The answer says whether it knows of a higher one.
+func (c *Client) Fence(ctx context.Context, q EpochRequest) (Known, error) {
+	var k Known
+	return k, c.call(ctx, http.MethodPost, "/api/standby/fence", q, &k)
 }
 
 // Known is what a server says to others of its cluster.
 type Known struct {
 	Epoch uint64 `json:"epoch"`
 	Role  Role   `json:"role"`
+	// FencedBy is the highest epoch of another server that it knows of; zero for none.
+	FencedBy uint64 `json:"fenced_by,omitempty"`
 }
+
+// Highest is the highest epoch that a server knows of.
+func (k Known) Highest() uint64 { return max(k.Epoch, k.FencedBy) }
 
 // Epoch asks a server of the same cluster for its epoch.
 func (c *Client) Epoch(ctx context.Context, cluster string) (Known, error) {

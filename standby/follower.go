@@ -236,6 +236,9 @@ func (f *Follower) askLog(ctx context.Context) error {
 	if a.Cluster != state.Cluster || a.Epoch != state.Epoch || a.From != q.Position {
 		return fmt.Errorf("%w: cluster %s, epoch %d, LSN %d; expected %s, %d, %d", ErrAnswer, a.Cluster, a.Epoch, a.From, state.Cluster, state.Epoch, q.Position)
 	}
+	if err := f.o.Node.SetPeers(a.Peers); err != nil {
+		return err
+	}
 	return f.store(ctx, state.Epoch, a)
 }
 

@@ -2,6 +2,8 @@ package standby
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,6 +67,7 @@ func Seed(ctx context.Context, o SeedOptions) error {
 	}
 	state := State{
 		Cluster: first.Cluster, Epoch: first.Epoch, Role: Standby, Primary: o.Client.Address, Seed: model.LSN(remote.manifest.LSN), FollowedEpoch: first.Epoch,
+		Node: o.Standby,
 	}
 	text, err := json.Marshal(state)
 	if err != nil {
@@ -151,13 +154,32 @@ func (s *seeding) file(ctx context.Context, f *snapshot.File, name string) error
 		return err
 	}
 	// One byte more tells a file that is longer, without the disk filling up.
-	n, err := io.Copy(out, io.LimitReader(io.TeeReader(in, writerFunc(func(p []byte) { s.advance(int64(len(p))) })), f.Bytes+1))
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(out, sum), io.LimitReader(io.TeeReader(in, writerFunc(func(p []byte) { s.advance(int64(len(p))) })), f.Bytes+1))
 	if err == nil && n > f.Bytes {
 		err = fmt.Errorf("more than the %d bytes that the snapshot has", f.Bytes)
 	} else if err == nil && n < f.Bytes {
 		err = fmt.Errorf("%d bytes, expected %d", n, f.Bytes)
 	}
-	return errors.Join(err, out.Sync(), out.Close())
+	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return err
+	}
+	return compareCopy(f, name, hex.EncodeToString(sum.Sum(nil)))
+}
+
+// compareCopy compares a copied file with what the manifest says: its sum, or, of what the snapshot only links, the end of a file that never changes.
+func compareCopy(f *snapshot.File, name, sum string) error {
+	if f.SHA256 != "" && sum != f.SHA256 {
+		return fmt.Errorf("%w: SHA-256 %s, expected %s as the manifest says; it is copied again", snapshot.ErrDamaged, sum, f.SHA256)
+	}
+	if f.SHA256 != "" || f.Tail == "" {
+		return nil
+	}
+	tail, err := snapshot.TailOfFile(name, f.Bytes)
+	if err == nil && tail != f.Tail {
+		err = fmt.Errorf("%w: its end is not the one that the manifest says; it is copied again", snapshot.ErrDamaged)
+	}
+	return err
 }
 
 // link takes a closed datafile or its journal that is the same here. The last bytes of a file that never changes tell it from any other.
@@ -248,4 +270,12 @@ func setSnapshotsAside(data string) error {
 		return err
 	}
 	return os.Rename(name, name+"-before-"+time.Now().UTC().Format("20060102-150405"))
+}
+
+// SeedID names a standby whose folder may have no data yet: the id that it has, or one for this time.
+func SeedID(data string) string {
+	if s, found, err := Load(data); err == nil && found && s.Node != "" {
+		return s.Node
+	}
+	return randomID(8)
 }

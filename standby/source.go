@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -33,6 +34,8 @@ const (
 	keepFor = 15 * time.Minute
 	// maxFollowers bounds the standbys at one time.
 	maxFollowers = 8
+	// maxAddressBytes bounds ids and addresses of standbys.
+	maxAddressBytes = 255
 	// copyEvery is the least time between two looks at the configuration, and copyShare how many times as long as one took.
 	copyEvery = time.Second
 	copyShare = 20
@@ -242,7 +245,7 @@ func (s *Source) check(cluster string, epoch uint64) error {
 		state = s.o.Node.State()
 		return &api.Error{Status: http.StatusConflict, Code: "fenced", Message: ErrFenced.Error()}
 	case epoch < state.Epoch:
-		return &api.Error{Status: http.StatusGone, Code: "seed", Message: fmt.Sprintf("this server was promoted to epoch %d, the standby has data of epoch %d: seed it again", state.Epoch, epoch)}
+		return &api.Error{Status: http.StatusGone, Code: "seed", Message: fmt.Sprintf("this server was promoted to epoch %s, the standby has data of epoch %s: seed it again", EpochText(state.Epoch), EpochText(epoch))}
 	}
 	if state.Role == Standby {
 		return &api.Error{Status: http.StatusConflict, Code: "standby", Message: "this server is a standby itself; follow its primary"}
@@ -253,30 +256,40 @@ func (s *Source) check(cluster string, epoch uint64) error {
 // HandOver fences this server for the standby that is named. A server that is fenced already answers only the one that it handed over to, because that may not
 // have got the answer: two that both take over would have the same epoch.
 func (s *Source) HandOver(q EpochRequest) error {
-	if own := s.o.Node.State().Epoch; q.Epoch != own+1 {
-		return &api.Error{Status: http.StatusConflict, Code: "epoch", Message: fmt.Sprintf("asked to hand over to epoch %d; this server has epoch %d", q.Epoch, own)}
+	state := s.o.Node.State()
+	if generation(q.Epoch) != generation(state.Epoch)+1 {
+		return &api.Error{Status: http.StatusConflict, Code: "epoch", Message: fmt.Sprintf("asked to hand over to epoch %s; this server has epoch %s", EpochText(q.Epoch), EpochText(state.Epoch))}
 	}
-	if err := s.fence(q.Epoch, q.Standby); err != nil {
-		return err
+	if q.Standby == "" || state.FencedBy != 0 && (state.FencedFor != q.Standby || generation(state.FencedBy) > generation(q.Epoch)) {
+		return &api.Error{Status: http.StatusConflict, Code: "fenced", Message: fmt.Sprintf("another standby (%s) was promoted to epoch %s before", cmp.Or(state.FencedFor, "not known which"), EpochText(state.FencedBy))}
 	}
-	if state := s.o.Node.State(); state.FencedBy != q.Epoch || state.FencedFor != q.Standby || q.Standby == "" {
-		return &api.Error{Status: http.StatusConflict, Code: "fenced", Message: fmt.Sprintf("another standby (%s) was promoted to epoch %d before", cmp.Or(state.FencedFor, "not known which"), state.FencedBy)}
+	if q.Epoch > maxEpoch {
+		return api.BadRequest("that epoch cannot be")
 	}
-	return nil
+	return s.fencing(func() error { return s.o.Node.handOver(q.Epoch, q.Standby) })
 }
 
 // Fence makes this server refuse values and changes if epoch is higher than its own.
-func (s *Source) Fence(epoch uint64) error { return s.fence(epoch, "") }
+func (s *Source) Fence(epoch uint64) error {
+	return s.fencing(func() error { return s.o.Node.Fence(epoch) })
+}
 
-func (s *Source) fence(epoch uint64, standby string) error {
+// fencing does what may fence this server, and stops it when it did.
+func (s *Source) fencing(do func() error) error {
 	before := s.o.Node.Refusal()
-	if err := s.o.Node.fence(epoch, standby); err != nil {
+	if err := do(); err != nil {
 		return err
 	}
-	if before == nil && s.o.Node.Refusal() != nil {
-		s.o.Logger.Error("fenced: another server was promoted", "epoch", epoch)
-		s.o.Fenced()
+	state := s.o.Node.State()
+	if before != nil || state.Role != Fenced {
+		return nil
 	}
+	text := "fenced: another server was promoted"
+	if generation(state.Epoch) == generation(state.FencedBy) {
+		text = "fenced: two servers were promoted in the place of one, and the other one wins; values that only this one has taken since are not in the other one"
+	}
+	s.o.Logger.Error(text, "own_epoch", EpochText(state.Epoch), "epoch", EpochText(state.FencedBy))
+	s.o.Fenced()
 	return nil
 }
 
@@ -300,7 +313,7 @@ func (s *Source) answerLog(ctx context.Context, q *LogRequest) (*LogAnswer, erro
 	if err := s.check(q.Cluster, q.Epoch); err != nil {
 		return nil, err
 	}
-	if len(q.Standby) == 0 || len(q.Standby) > 255 || len(q.Address) > 255 {
+	if len(q.Standby) == 0 || len(q.Standby) > maxAddressBytes || len(q.Address) > maxAddressBytes {
 		return nil, api.BadRequest("standby: expected an id of 1 to 255 characters and an address of at most 255")
 	}
 	if q.Seeding {
@@ -363,6 +376,7 @@ func (s *Source) see(q *LogRequest) error {
 func (s *Source) readLog(q *LogRequest) (*LogAnswer, error) {
 	state := s.o.Node.State()
 	a := &LogAnswer{LogHeader: LogHeader{Cluster: state.Cluster, Epoch: state.Epoch, From: q.Position, Durable: s.o.Engine.DurableLSN(), Now: time.Now().UnixNano()}}
+	a.Peers = slices.DeleteFunc(state.Standbys, func(address string) bool { return address == q.Address || len(address) > maxAddressBytes })
 	if q.Seeding {
 		return a, nil
 	}

@@ -43,6 +43,8 @@ const (
 type State struct {
 	// Cluster is the same for all servers that come from one another by seeding.
 	Cluster string `json:"cluster"`
+	// Node is this server's own id, random; a seed does not replace it.
+	Node string `json:"node,omitempty"`
 	// Epoch is raised by each promotion. A standby has its primary's.
 	Epoch uint64 `json:"epoch"`
 	Role  Role   `json:"role"`
@@ -62,6 +64,9 @@ type State struct {
 	Unfenced bool   `json:"primary_unfenced,omitempty"`
 	// Standbys are the addresses of those that followed, the last one first.
 	Standbys []string `json:"standbys,omitempty"`
+	// Peers are the addresses of the other standbys of the primary that is followed; Untold those that must still be told of the promotion.
+	Peers  []string `json:"peers,omitempty"`
+	Untold []string `json:"peers_untold,omitempty"`
 }
 
 const (
@@ -164,29 +169,41 @@ func Open(data string) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{data: data, state: s}
-	if found {
+	switch {
+	case found && s.Node != "":
 		return n, nil
+	case found:
+		return n, n.change(func(s *State) { s.Node = randomID(8) })
 	}
-	id := make([]byte, 16)
+	return n, n.change(func(s *State) { *s = State{Cluster: randomID(16), Node: randomID(8), Epoch: 1, Role: Primary} })
+}
+
+// randomID returns random bytes in hexadecimal digits.
+func randomID(size int) string {
+	id := make([]byte, size)
 	_, _ = rand.Read(id) // never fails
-	return n, n.change(func(s *State) { *s = State{Cluster: hex.EncodeToString(id), Epoch: 1, Role: Primary} })
+	return hex.EncodeToString(id)
 }
 
 // State returns what the server is.
 func (n *Node) State() State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := n.state
-	s.Standbys = slices.Clone(s.Standbys)
-	return s
+	return n.state.clone()
+}
+
+// clone shares nothing with the state.
+func (s *State) clone() State {
+	c := *s
+	c.Standbys, c.Peers, c.Untold = slices.Clone(s.Standbys), slices.Clone(s.Peers), slices.Clone(s.Untold)
+	return c
 }
 
 // change changes the state on the disk, then in memory.
 func (n *Node) change(f func(*State)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	next := n.state
-	next.Standbys = slices.Clone(next.Standbys)
+	next := n.state.clone()
 	f(&next)
 	if err := next.save(n.data); err != nil {
 		return err
@@ -207,12 +224,10 @@ func (n *Node) Refusal() error {
 }
 
 // maxEpoch bounds epochs, so that the next one is always higher.
-const maxEpoch = 1 << 62
+const maxEpoch = 1 << 61
 
 // Fence notes that another server has a higher epoch. It does nothing when that is not so.
-func (n *Node) Fence(epoch uint64) error { return n.fence(epoch, "") }
-
-func (n *Node) fence(epoch uint64, standby string) error {
+func (n *Node) Fence(epoch uint64) error {
 	if epoch > maxEpoch {
 		return &api.Error{Status: http.StatusBadRequest, Code: "epoch", Message: fmt.Sprintf("the epoch %d cannot be; expected at most %d", epoch, uint64(maxEpoch))}
 	}
@@ -224,26 +239,63 @@ func (n *Node) fence(epoch uint64, standby string) error {
 			s.Role = Fenced
 		}
 		if epoch > s.FencedBy {
-			s.FencedBy, s.FencedFor = epoch, standby
+			s.FencedBy, s.FencedFor = epoch, ""
 		}
 	})
 }
 
-// Promote makes a standby, or a fenced server, the primary with the next epoch. unfenced says that the old primary is yet to be told.
-func (n *Node) Promote(unfenced bool) (epoch uint64, err error) {
+// NextEpoch returns an epoch to promote this server with.
+func (n *Node) NextEpoch() uint64 {
+	s := n.State()
+	return nextEpoch(max(s.Epoch, s.FencedBy))
+}
+
+// handOver notes that this server was fenced for a standby, which may ask again with another epoch.
+func (n *Node) handOver(epoch uint64, standby string) error {
+	return n.change(func(s *State) { s.Role, s.FencedBy, s.FencedFor = Fenced, epoch, standby })
+}
+
+// Superseded says which epoch a standby knows that another one was promoted with; zero for none.
+func (n *Node) Superseded() uint64 {
+	if s := n.State(); s.Role == Standby && s.FencedBy > s.Epoch {
+		return s.FencedBy
+	}
+	return 0
+}
+
+// Promote makes a standby, or a fenced server, the primary with an epoch of NextEpoch; zero takes one. unfenced says that the old primary is yet to be told.
+func (n *Node) Promote(unfenced bool, with uint64) (epoch uint64, err error) {
 	err = n.change(func(s *State) {
 		if s.Role == Standby {
 			s.FollowedEpoch, s.Translate = s.Epoch, true
 		}
-		s.Epoch = max(s.Epoch, s.FencedBy) + 1
+		if with <= s.Epoch || with < s.FencedBy {
+			with = nextEpoch(max(s.Epoch, s.FencedBy))
+		}
+		s.Epoch = with
 		s.Role, s.FencedBy, s.FencedFor, s.Unfenced, s.Standbys = Primary, 0, "", unfenced && s.Primary != "", nil
+		s.Untold, s.Peers = s.Peers, nil
 		epoch = s.Epoch
 	})
 	return epoch, err
 }
 
-// Told notes that the old primary knows of the promotion.
-func (n *Node) Told() error { return n.change(func(s *State) { s.Unfenced = false }) }
+// Told notes that the server at an address knows of the promotion.
+func (n *Node) Told(address string) error {
+	return n.change(func(s *State) {
+		s.Unfenced = s.Unfenced && address != s.Primary
+		s.Untold = slices.DeleteFunc(s.Untold, func(a string) bool { return a == address })
+	})
+}
+
+// SetPeers notes the addresses of the primary's other standbys.
+func (n *Node) SetPeers(addresses []string) error {
+	addresses = addresses[:min(len(addresses), maxStandbys)]
+	if s := n.State(); s.Role != Standby || slices.Equal(s.Peers, addresses) {
+		return nil
+	}
+	return n.change(func(s *State) { s.Peers = slices.Clone(addresses) })
+}
 
 // Translated notes this server's own evaluated LSN, and with nil that the configuration has it.
 func (n *Node) Translated(lsn *model.LSN) error {

@@ -2,6 +2,8 @@ package standby
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -12,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,7 +37,7 @@ func TestNode(t *testing.T) {
 		if openErr != nil || err != nil {
 			t.Fatalf("%s: %v, %v", what, err, openErr)
 		}
-		if s := again.State(); s.Role != role || s.Epoch != epoch || !errors.Is(again.Refusal(), refusal) || !reflect.DeepEqual(s, n.State()) {
+		if s := again.State(); s.Role != role || generation(s.Epoch) != epoch || s.Node == "" || !errors.Is(again.Refusal(), refusal) || !reflect.DeepEqual(s, n.State()) {
 			t.Errorf("%s: %+v, refusal %v; expected %s with epoch %d, refusal %v", what, s, again.Refusal(), role, epoch, refusal)
 		}
 	}
@@ -45,18 +48,18 @@ func TestNode(t *testing.T) {
 		t.Errorf("the standbys are %q", got)
 	}
 	step("fenced", n.Fence(5), Fenced, 1, ErrFenced)
-	_, err = n.Promote(false)
+	_, err = n.Promote(false, 0)
 	step("promoted by hand", err, Primary, 6, nil)
 	if s := n.State(); s.Translate || s.Unfenced {
 		t.Errorf("%+v", s)
 	}
-	step("followed", n.change(func(s *State) { s.Role, s.Primary, s.Seed, s.FollowedEpoch = Standby, "a", 77, 6 }), Standby, 6, ErrStandby)
-	epoch, err := n.Promote(true)
+	step("followed", n.change(func(s *State) { s.Role, s.Primary, s.Seed, s.FollowedEpoch = Standby, "a", 77, s.Epoch }), Standby, 6, ErrStandby)
+	epoch, err := n.Promote(true, 0)
 	step("promoted", err, Primary, 7, nil)
-	if s := n.State(); epoch != 7 || !s.Translate || !s.Unfenced || s.FollowedEpoch != 6 {
+	if s := n.State(); generation(epoch) != 7 || !s.Translate || !s.Unfenced || generation(s.FollowedEpoch) != 6 {
 		t.Errorf("epoch %d, %+v", epoch, s)
 	}
-	step("told", n.Told(), Primary, 7, nil)
+	step("told", n.Told("a"), Primary, 7, nil)
 }
 
 func TestLoad_refuses(t *testing.T) {
@@ -204,11 +207,17 @@ func TestSource_HandOver(t *testing.T) {
 			t.Errorf("epoch %d for %q: %v, expected %q", epoch, standby, err, code)
 		}
 	}
-	ask(3, "a", "epoch")
-	ask(2, "a", "")
-	ask(2, "a", "")
-	ask(2, "b", "fenced")
-	ask(2, "", "fenced")
+	second := nextEpoch(1)
+	ask(nextEpoch(second), "a", "epoch")
+	ask(1, "a", "epoch")
+	ask(second, "a", "")
+	ask(second, "a", "")
+	ask(second+1, "b", "fenced")
+	ask(second, "", "fenced")
+	ask(second-1, "a", "") // it begins its promotion anew
+	if n, err := Open(dir); err != nil || n.State().FencedBy != second-1 || n.State().Role != Fenced {
+		t.Errorf("%+v, %v", n.State(), err)
+	}
 }
 
 // TestNode_epochs refuses an epoch that has no next one.
@@ -238,5 +247,87 @@ func TestSeeding_file(t *testing.T) {
 	err := s.file(t.Context(), &snapshot.File{Path: "config.db", Bytes: 10}, name)
 	if info, statErr := os.Stat(name); err == nil || statErr != nil || info.Size() != 11 {
 		t.Errorf("%v, %v, %v", err, statErr, info)
+	}
+}
+
+// TestNode_twoPromoted: two standbys of one primary are promoted while neither knows of the other. Whoever meets whom, the same one is fenced.
+func TestNode_twoPromoted(t *testing.T) {
+	nodes := [2]*Node{}
+	for i := range nodes {
+		n, err := Open(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := string(rune('a' + i))
+		err = n.change(func(s *State) { s.Cluster, s.Role, s.Primary, s.Epoch = strings.Repeat("0", 32), Standby, "p", 1 })
+		if err := errors.Join(err, n.SetPeers([]string{"other than " + address})); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.Promote(true, 0); err != nil {
+			t.Fatal(err)
+		}
+		if s := n.State(); generation(s.Epoch) != 2 || len(s.Untold) != 1 || !s.Unfenced || len(s.Peers) != 0 {
+			t.Errorf("%+v", s)
+		}
+		nodes[i] = n
+	}
+	one, two := nodes[0].State().Epoch, nodes[1].State().Epoch
+	if one == two || nodes[0].State().Node == nodes[1].State().Node {
+		t.Fatalf("both have epoch %s, ids %s and %s", EpochText(one), nodes[0].State().Node, nodes[1].State().Node)
+	}
+	if err := errors.Join(nodes[0].Fence(two), nodes[1].Fence(one)); err != nil {
+		t.Fatal(err)
+	}
+	for i, own := range []uint64{one, two} {
+		if fenced := nodes[i].State().Role == Fenced; fenced != (own == min(one, two)) {
+			t.Errorf("epochs %s and %s: %d is fenced: %v", EpochText(one), EpochText(two), i, fenced)
+		}
+	}
+}
+
+// TestEpoch: each next epoch is higher, of old numbers too, and people see which promotion it is.
+func TestEpoch(t *testing.T) {
+	for _, first := range []uint64{1, 2, 77, 1 << 20} {
+		epoch := first
+		for i := range uint64(50) {
+			next := nextEpoch(epoch)
+			if next <= epoch || generation(next) != first+i+1 || !strings.HasPrefix(EpochText(next), strconv.FormatUint(first+i+1, 10)+"-") {
+				t.Fatalf("behind %d comes %d, generation %d, %s", epoch, next, generation(next), EpochText(next))
+			}
+			epoch = next
+		}
+	}
+	if EpochText(7) != "7" {
+		t.Error(EpochText(7))
+	}
+}
+
+// TestSeeding_compares refuses a file that came otherwise than the manifest says, by its sum or by its end.
+func TestSeeding_compares(t *testing.T) {
+	const content = "what the primary sends"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(content)) }))
+	defer server.Close()
+	client := &Client{Address: server.URL, HTTP: server.Client()}
+	sum := sha256.Sum256([]byte(content))
+	whole := filepath.Join(t.TempDir(), "whole")
+	if err := os.WriteFile(whole, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tail, err := snapshot.TailOfFile(whole, int64(len(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		file    snapshot.File
+		refused bool
+	}{
+		"the sum": {snapshot.File{SHA256: hex.EncodeToString(sum[:])}, false}, "another sum": {snapshot.File{SHA256: strings.Repeat("0", 64)}, true},
+		"the end": {snapshot.File{Tail: tail}, false}, "another end": {snapshot.File{Tail: "0" + tail[1:] + "x"}, true},
+	} {
+		c.file.Path, c.file.Bytes = "config.db", int64(len(content))
+		s := seeding{o: SeedOptions{Data: t.TempDir(), Client: client}, remote: &remoteSnapshot{client: client, name: "s"}}
+		if err := s.file(t.Context(), &c.file, filepath.Join(t.TempDir(), "config.db")); errors.Is(err, snapshot.ErrDamaged) != c.refused || !c.refused && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -54,6 +54,8 @@ type LogHeader struct {
 	Catalog      catalog.Position `json:"catalog"`
 	CatalogEnd   int64            `json:"catalog_end"`
 	CatalogBytes int              `json:"catalog_bytes"`
+	// Peers are the addresses of the primary's other standbys.
+	Peers []string `json:"peers,omitempty"`
 }
 
 // LogAnswer is a whole answer.

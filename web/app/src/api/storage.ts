@@ -176,7 +176,8 @@ export interface Followed {
 /** What this server is among primary and standbys. */
 export interface Replication {
   role: 'primary' | 'standby' | 'fenced';
-  epoch: number;
+  epoch_text: string;
+  fenced_by_text: string;
   fenced_by: number;
   primary: string;
   synchronous: boolean;
@@ -188,4 +189,4 @@ export interface Replication {
 
 export const getReplication = (signal?: AbortSignal): Promise<Replication> => get('the standbys', '/api/standby', {}, signal);
 
-export const promote = (): Promise<{ epoch: number; handed_over: boolean; milliseconds: number; problem?: string }> => send('make this server the primary', 'POST', '/api/standby/promote');
+export const promote = (): Promise<{ epoch_text: string; handed_over: boolean; milliseconds: number; problem?: string }> => send('make this server the primary', 'POST', '/api/standby/promote');

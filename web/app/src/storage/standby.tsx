@@ -23,7 +23,7 @@ export function Standby({ changes }: { changes: boolean }) {
   const run = async (): Promise<void> => {
     const done = await promote();
     const how = done.handed_over ? 'The old primary handed over: everything it had is here.' : `The old primary did not hand over (${done.problem ?? 'no reason'}): what was here counts.`;
-    setSaid(`This server is the primary now, with epoch ${done.epoch}, after ${digits(done.milliseconds, 3)} ms. ${how}`);
+    setSaid(`This server is the primary now, with epoch ${done.epoch_text}, after ${digits(done.milliseconds, 3)} ms. ${how}`);
     state.reload();
   };
   return (
@@ -45,7 +45,7 @@ export function Standby({ changes }: { changes: boolean }) {
 function Part({ state }: { state: Replication }) {
   if (state.role === 'standby') return <Following state={state} />;
   if (state.role === 'fenced') {
-    return <p class="problem-text">Another server was promoted in the place of this one (epoch {state.fenced_by}). Values and changes are refused here. Start this server with --standby-of the new primary.</p>;
+    return <p class="problem-text">Another server was promoted in the place of this one (epoch {state.fenced_by_text}). Values and changes are refused here, and no device is asked. Start this server with --standby-of the new primary.</p>;
   }
   return (
     <>
@@ -56,7 +56,7 @@ function Part({ state }: { state: Replication }) {
       {state.standbys.length > 0 && (
         <>
           <p class="muted">
-            {state.synchronous ? 'Values are acknowledged when a standby has them too.' : 'Values are acknowledged when they are on this disk; standbys have them moments later.'} Epoch {state.epoch}.
+            {state.synchronous ? 'Values are acknowledged when a standby has them too.' : 'Values are acknowledged when they are on this disk; standbys have them moments later.'} Epoch {state.epoch_text}.
           </p>
           <Table caption="Standbys" columns={COLUMNS} rows={state.standbys} rowKey={(one) => one.address} sort="address" />
         </>
@@ -83,7 +83,7 @@ function Following({ state }: { state: Replication }) {
   return (
     <>
       <p>
-        This server follows {state.primary}, epoch {state.epoch}. {behind} {lag.configuration_at > 0 && `The configuration is that of ${formatClock(lag.configuration_at)}.`}{' '}
+        This server follows {state.primary}, epoch {state.epoch_text}. {behind} {lag.configuration_at > 0 && `The configuration is that of ${formatClock(lag.configuration_at)}.`}{' '}
         {lag.verified_at > 0 && !lag.differs && `Values were compared at ${formatClock(lag.verified_at)}: they are equal.`}
       </p>
       {!lag.connected && <p class="problem-text">The primary does not answer{lag.problem === undefined ? '' : `: ${lag.problem}`}</p>}
