@@ -26,12 +26,44 @@ const tokenVariable = "TIDEMARK_TOKEN"
 
 type tokenKey struct{}
 
-// withToken puts the token of the flag, or of the environment, into the context of a command.
-func withToken(c *cobra.Command, token string) {
-	if token == "" {
+// maxTokenBytes bounds a file with a token.
+const maxTokenBytes = 64 << 10
+
+// withToken puts the token of the flags, or of the environment, into the context of a command. All verbs that call a server take it from there.
+func withToken(c *cobra.Command, token, file string) error {
+	switch own := c.CommandPath(); {
+	case file != "" && (own == "tidemark server" || own == "tidemark agent" || own == "tidemark proxy" || own == "tidemark up"):
+		return usagef("--token-file is for verbs that call a server; the token that a server asks for is in the file of http.token_file")
+	case token != "" && file != "":
+		return usagef("--token and --token-file are both given: expected one of them")
+	case file != "":
+		var err error
+		if token, err = readTokenText(file); err != nil {
+			return err
+		}
+	case token == "":
 		token = os.Getenv(tokenVariable)
 	}
 	c.SetContext(context.WithValue(c.Context(), tokenKey{}, token))
+	return nil
+}
+
+// readTokenText reads the token in a file, whose last line may end.
+func readTokenText(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", usagef("--token-file: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxTokenBytes+1))
+	if err != nil {
+		return "", fmt.Errorf("--token-file %s: %w", name, err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" || len(text) > maxTokenBytes || strings.ContainsAny(token, "\r\n") {
+		return "", usagef("--token-file %s: expected one line with a token", name)
+	}
+	return token, nil
 }
 
 // authorize puts the token into a request.
@@ -105,7 +137,7 @@ func refusal(status int, text []byte, sent bool) error {
 		return fmt.Errorf("the server answered %d %s", status, http.StatusText(status))
 	}
 	if status == http.StatusUnauthorized && !sent {
-		return fmt.Errorf("no token was sent and one is needed: give it with --token or in %s (an administrator makes one with tidemark token create, or on the page)", tokenVariable)
+		return fmt.Errorf("no token was sent and one is needed: give it with --token-file FILE, --token or in %s (an administrator makes one with tidemark token create, or on the page)", tokenVariable)
 	}
 	return errors.New(answer.Error.Message)
 }

@@ -22,7 +22,7 @@ func TestRefusal(t *testing.T) {
 		sent   bool
 		want   string
 	}{
-		{"no token", http.StatusUnauthorized, revoked, false, "give it with --token or in TIDEMARK_TOKEN"},
+		{"no token", http.StatusUnauthorized, revoked, false, "give it with --token-file FILE, --token or in TIDEMARK_TOKEN"},
 		{"a token", http.StatusUnauthorized, revoked, true, "the token was revoked"},
 		{"other", http.StatusNotFound, `{"error":{"message":"no such host"}}`, false, "no such host"},
 		{"no JSON", http.StatusBadGateway, "<html>", true, "the server answered 502 Bad Gateway"},

@@ -15,8 +15,8 @@ import (
 
 // remote is a running server that a command speaks to.
 type remote struct {
-	http, tokenFile string
-	asJSON          bool
+	http   string
+	asJSON bool
 }
 
 const (
@@ -28,7 +28,6 @@ const (
 func (r *remote) add(c *cobra.Command) {
 	f := c.PersistentFlags()
 	f.StringVar(&r.http, "http", "127.0.0.1:8420", "address of the running server, host:port or https://host:port")
-	f.StringVar(&r.tokenFile, "token-file", "", "file with the token that the server asks for")
 	f.BoolVar(&r.asJSON, "json", false, "print the server's answer as JSON")
 }
 
@@ -64,13 +63,6 @@ func (r *remote) send(ctx context.Context, s sending, into any) ([]byte, error) 
 		request.Header.Set("Content-Type", s.kind)
 	}
 	authorize(request)
-	if r.tokenFile != "" {
-		token, err := readBounded(r.tokenFile)
-		if err != nil {
-			return nil, err
-		}
-		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	}
 	client := http.Client{Timeout: remoteTimeout}
 	answer, err := client.Do(request)
 	if err != nil {

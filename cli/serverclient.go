@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -16,13 +15,12 @@ import (
 
 // serverClient calls the API of a running server.
 type serverClient struct {
-	address, tokenFile string
+	address string
 }
 
 // addTo adds the flags that say where the server is.
 func (c *serverClient) addTo(f *pflag.FlagSet) {
 	f.StringVar(&c.address, "http", "", "address of a running server, host:port or https://host:port")
-	f.StringVar(&c.tokenFile, "token-file", "", "file with the token that the server asks for")
 }
 
 // maxClientAnswer bounds an answer that is read into memory.
@@ -50,13 +48,6 @@ func (c *serverClient) open(ctx context.Context, method, path string, body any) 
 		request.Header.Set("Content-Type", "application/json")
 	}
 	authorize(request)
-	if c.tokenFile != "" {
-		token, err := os.ReadFile(c.tokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("--token-file: %w", err)
-		}
-		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("no answer from the server at %s: %w; is it running?", c.address, err)

@@ -203,7 +203,7 @@ func sayDigest(c *cobra.Command, r *digestReport, asJSON bool) error {
 const digestRounds = 3
 
 func compareDigests(c *cobra.Command, client *serverClient, with string, r *digestReport, asJSON bool) error {
-	other := &serverClient{address: with, tokenFile: client.tokenFile}
+	other := &serverClient{address: with}
 	var one, two digestReport
 	for range digestRounds {
 		one, two = *r, *r
