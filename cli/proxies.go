@@ -15,13 +15,15 @@ import (
 // proxyInfo is a proxy as the API has it.
 type proxyInfo struct {
 	Name, Description, Version, Address string
-	Hosts                               int
-	SeenAt                              int64 `json:"seen_at"`
-	StoredAt                            int64 `json:"stored_at"`
-	ConfiguredAt                        int64 `json:"configured_at"`
-	Values                              uint64
-	Backlog                             bool
-	TLS                                 hostTLS
+	// AlsoAt is where another process sends from under the same name.
+	AlsoAt       string `json:"also_at"`
+	Hosts        int
+	SeenAt       int64 `json:"seen_at"`
+	StoredAt     int64 `json:"stored_at"`
+	ConfiguredAt int64 `json:"configured_at"`
+	Values       uint64
+	Backlog      bool
+	TLS          hostTLS
 }
 
 func proxiesCommand() *cobra.Command {
@@ -144,7 +146,11 @@ func listProxies(c *cobra.Command, r *remote) error {
 		if p.Backlog {
 			backlog = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", plainCell(p.Name), p.Hosts, plainCell(p.Version), plainCell(p.Address), when(p.SeenAt),
+		address := p.Address
+		if p.AlsoAt != "" {
+			address += " and, under the same name, " + p.AlsoAt
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", plainCell(p.Name), p.Hosts, plainCell(p.Version), plainCell(address), when(p.SeenAt),
 			when(p.StoredAt), p.Values, backlog, strings.Join(p.TLS.Accept, ", "))
 	}
 	return w.Flush()

@@ -138,6 +138,29 @@ func TestRecord_problemsAndRecoveries(t *testing.T) {
 	}
 }
 
+// TestRecord_endsNotBeforeStart: a timer made the problem at 100, and the value that ends it is of 97; the other problem of the trigger is older.
+func TestRecord_endsNotBeforeStart(t *testing.T) {
+	m := &memory{}
+	l, _ := open(t, m)
+	if err := l.Record(t.Context(), 1, []model.StateChange{problem(1, 90), problem(1, 100), recovery(1, 97)}); err != nil {
+		t.Fatal(err)
+	}
+	starts, ends := map[model.EventID]int64{}, []int64{}
+	for _, e := range m.records[0].Events {
+		if e.Problem {
+			starts[e.ID] = e.At
+			continue
+		}
+		ends = append(ends, e.At/second)
+		if e.At < starts[e.ProblemID] {
+			t.Errorf("a problem of %d ends at %d", starts[e.ProblemID]/second, e.At/second)
+		}
+	}
+	if !slices.Equal(ends, []int64{97, 100}) || len(l.Problems()) != 0 {
+		t.Errorf("the ends are %v", ends)
+	}
+}
+
 func TestRecord_writesTheLSNOnceASecond(t *testing.T) {
 	m := &memory{}
 	l, now := open(t, m)

@@ -400,7 +400,9 @@ func (l *Log) resolve(c *model.StateChange, ids []model.EventID) {
 			continue
 		}
 		e := p.Event
-		e.ID, e.At, e.Problem, e.ProblemID = l.nextID, c.At, false, id
+		// A problem may be made by the clock of a timer and end by that of a value, which can be older. As in Zabbix the event's time is the value's; but a problem
+		// that ended before it began has no duration, so its end is never before its start.
+		e.ID, e.At, e.Problem, e.ProblemID = l.nextID, max(c.At, p.At), false, id
 		l.nextID++
 		l.events = append(l.events, e)
 		l.drop(id, c.TriggerID)

@@ -61,6 +61,7 @@ type proxyState struct {
 	// quietUntil ends the time in which missing values say nothing.
 	quietUntil int64
 	interfaces map[uint64]trapper.ProxyInterface
+	twice      proxyTwice
 }
 
 func (p *proxies) refresh(ctx context.Context) error {
@@ -93,6 +94,17 @@ func (p *proxies) measure(set *metrics.Set) {
 		defer p.mu.Unlock()
 		for _, s := range p.byID {
 			if now-s.seenAt > 2*int64(proxyQuiet) {
+				n++
+			}
+		}
+		return float64(n)
+	})
+	set.NewGauge("tidemark_proxies_twice", func() float64 {
+		now, n := time.Now().UnixNano(), 0
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, s := range p.byID {
+			if s.twice.is(now) {
 				n++
 			}
 		}
@@ -150,6 +162,10 @@ func (p *proxies) Began(id model.ProxyID, c trapper.ProxyContact) {
 		c.AheadNanos = s.contact.AheadNanos
 	}
 	s.contact, s.seenAt = c, max(s.seenAt, c.At)
+	if s.twice.heard(&c) {
+		p.logger.Warn("two proxies send under one name: values of each are taken, each of them asks all hosts, and either may miss changes; stop one or give it another name",
+			"proxy", s.Name, "address", s.twice.peer, "other_address", s.twice.beforePeer)
+	}
 }
 
 // Stored implements trapper.Proxies.

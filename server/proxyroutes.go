@@ -27,7 +27,9 @@ type proxyInfo struct {
 	Hosts       int    `json:"hosts"`
 	Version     string `json:"version,omitempty"`
 	Address     string `json:"address,omitempty"`
-	SeenAt      int64  `json:"seen_at"`
+	// AlsoAt is the address of another process that sends under the same name; empty for none.
+	AlsoAt string `json:"also_at,omitempty"`
+	SeenAt int64  `json:"seen_at"`
 	// StoredAt is when values came last, ConfiguredAt when the proxy was given its configuration.
 	StoredAt     int64  `json:"stored_at"`
 	ConfiguredAt int64  `json:"configured_at"`
@@ -121,8 +123,14 @@ func (s *Server) proxyInfo(p *proxyState) proxyInfo {
 		}
 	}
 	const milli = int64(time.Millisecond)
+	also := ""
+	if p.twice.is(time.Now().UnixNano()) {
+		if also = p.twice.beforePeer; p.contact.Peer == also {
+			also = p.twice.peer
+		}
+	}
 	return proxyInfo{
-		ID: strconv.FormatUint(uint64(p.ID), 10), Name: p.Name, Description: p.Description, Hosts: hosts, Version: p.contact.Version, Address: p.contact.Peer,
+		AlsoAt: also, ID: strconv.FormatUint(uint64(p.ID), 10), Name: p.Name, Description: p.Description, Hosts: hosts, Version: p.contact.Version, Address: p.contact.Peer,
 		SeenAt: p.seenAt / milli, StoredAt: p.storedAt / milli, ConfiguredAt: p.configuredAt / milli, Values: p.values, Backlog: p.backlog,
 		ClockAhead: p.contact.AheadNanos / milli, TLS: s.agents.show(p.ID.Peer()),
 	}

@@ -37,6 +37,8 @@ type ProxyContact struct {
 	Version string
 	// Peer is where it came from.
 	Peer string
+	// Session is the token of the proxy's process, which comes with values; empty for none.
+	Session string
 	// Data is set for a request with values or other news, not for heartbeats and requests for the configuration.
 	Data bool
 	// AheadNanos is by how much the proxy's clock is ahead; zero when it does not say.
@@ -82,7 +84,7 @@ func (s *Server) proxy(ctx context.Context, c *conn, w *worker, r *zbx.Request) 
 		w.answer = zbx.AppendFailed(w.answer, "connection of type \""+c.peer.Kind.String()+"\" is not allowed for proxy \""+clip(r.Host)+"\"")
 		return
 	}
-	contact := ProxyContact{At: s.o.Now(), Version: clip(r.Version), Peer: c.address().Unmap().String(), Data: string(r.Name) == zbx.ProxyData}
+	contact := ProxyContact{At: s.o.Now(), Version: clip(r.Version), Peer: c.address().Unmap().String(), Session: clip(r.Session), Data: string(r.Name) == zbx.ProxyData}
 	if r.Clock != 0 && r.Clock < 1<<33 {
 		contact.AheadNanos = int64(r.Clock)*second + int64(min(r.NS, uint64(second-1))) - contact.At
 	}

@@ -82,6 +82,7 @@ export const FIGURES: Record<string, Plain> = {
   tidemark_script_processes: { part: CHECKS, title: 'Processes that run scripts', units: '' },
   tidemark_script_failed_runs_total: { part: CHECKS, title: 'Scripts that failed', units: '/s', from: 0.1, advice: 'The items and the log say why.' },
   tidemark_proxies: { part: CHECKS, title: 'Proxies', units: '' },
+  tidemark_proxies_twice: { part: CHECKS, title: 'Proxies that run twice', units: '', from: 1, advice: 'Two machines send under one name; see “tidemark proxies list” for their addresses. Stop one or give it another name.' },
   tidemark_proxies_silent: { part: CHECKS, title: 'Proxies that are silent', units: '', from: 1, advice: 'See “tidemark proxies”: the machine may be off, or cannot reach this server.' },
   tidemark_discovery_waiting_values: { part: CHECKS, title: 'Discoveries that wait', units: '' },
   tidemark_confcache_hosts: { part: CHECKS, title: 'Hosts', units: '' },
