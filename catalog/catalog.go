@@ -33,6 +33,8 @@ type Options struct {
 	MinItemID model.ItemID
 	// Forget is how long after its last value a declared item is dropped by Expire; zero means 7 days.
 	Forget time.Duration
+	// Log, if not nil, keeps the records in the place of a file; what the file in dir has is taken over while Log is empty.
+	Log Log
 	// Logger gets damage and rewrites; nil discards.
 	Logger *slog.Logger
 	// Metrics gets the catalog's own metrics; nil keeps none.
@@ -89,7 +91,12 @@ func Open(ctx context.Context, fsys vfs.FS, dir string, options Options) (*Catal
 	}
 	c := &Catalog{options: options, logger: options.Logger, index: newIndex(), nextID: 1}
 	c.measure(options.Metrics)
-	l, state, err := openLog(ctx, fsys, dir, c.logger, c.replay)
+	file := func() (*log, logState, error) { return openLog(ctx, fsys, dir, c.logger, c.replay) }
+	open := file
+	if options.Log != nil {
+		open = func() (*log, logState, error) { return openShared(ctx, options.Log, file, c.replay) }
+	}
+	l, state, err := open()
 	if err != nil {
 		return nil, fmt.Errorf("open catalog %s: %w", dir, err)
 	}

@@ -24,7 +24,7 @@ func (c *Catalog) ReadLog(from Position, maxBytes int) (records []byte, at Posit
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	l := c.log
-	if l.closed {
+	if l.closed || l.shared != nil {
 		return nil, from, 0, errClosed
 	}
 	if l.failed { // what a failed write left is not known

@@ -47,8 +47,21 @@ func (e *VersionError) Error() string {
 		e.File, e.Version, e.Features, formatVersion)
 }
 
+// Log keeps records elsewhere than in a file of this package, such as in a database that servers share.
+type Log interface {
+	// Load calls apply for each record, the oldest first.
+	Load(ctx context.Context, apply func([]byte) error) error
+	// Append makes records durable behind all others. After an error it is not known whether they are.
+	Append(records [][]byte) error
+	// Rewrite puts what fill emits in the place of all records, all of it or nothing. fill does not change a record after it was emitted.
+	Rewrite(fill func(emit func([]byte) error) error) error
+}
+
 // log is the file that new records go to.
 type log struct {
+	// shared, if not nil, is used in the place of the file.
+	shared Log
+
 	fsys   vfs.FS
 	dir    string
 	logger *slog.Logger
@@ -286,6 +299,40 @@ func (l *log) replay(number uint64, content []byte, state *logState, apply func(
 	return nil
 }
 
+// openShared reads a log that is kept elsewhere. A record that cannot be read stops it: nothing is put right in what others use too.
+// An empty one takes over what the file in dir holds, which is that of a server which was alone.
+func openShared(ctx context.Context, shared Log, file func() (*log, logState, error), apply func([]byte) error) (*log, logState, error) {
+	l := &log{shared: shared}
+	err := shared.Load(ctx, func(record []byte) error {
+		l.records++
+		return apply(record)
+	})
+	if err != nil || l.records > 0 {
+		return l, logState{}, err
+	}
+	before, _, err := file()
+	if err != nil {
+		return l, logState{}, err
+	}
+	return l, logState{missing: true}, before.close()
+}
+
+func (l *log) rewriteShared(fill func(emit func([]byte) error) error) error {
+	l.failed = true
+	records := 0
+	err := l.shared.Rewrite(func(emit func([]byte) error) error {
+		return fill(func(payload []byte) error {
+			records++
+			return emit(payload)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	l.records, l.failed = records, false
+	return nil
+}
+
 // setAside renames damaged files, so that they are kept for a look but not read again.
 func (l *log) setAside() {
 	for _, bad := range l.bad {
@@ -307,6 +354,14 @@ func (l *log) setAside() {
 func (l *log) append(payloads [][]byte) error {
 	if l.closed {
 		return errClosed
+	}
+	if l.shared != nil {
+		if err := l.shared.Append(payloads); err != nil {
+			l.failed = true
+			return err
+		}
+		l.records += len(payloads)
+		return nil
 	}
 	var b []byte
 	for _, p := range payloads {
@@ -330,6 +385,9 @@ func (l *log) append(payloads [][]byte) error {
 func (l *log) rewrite(fill func(emit func([]byte) error) error) error {
 	if l.closed {
 		return errClosed
+	}
+	if l.shared != nil {
+		return l.rewriteShared(fill)
 	}
 	number := l.number + 1
 	unfinished := l.name(number) + ".new"
@@ -402,7 +460,7 @@ func (l *log) close() error {
 		return nil
 	}
 	l.closed = true
-	if l.file == nil {
+	if l.file == nil { // or kept elsewhere
 		return nil
 	}
 	return l.file.Close()

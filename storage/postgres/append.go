@@ -214,7 +214,7 @@ func (db *DB) queueUp(a appended, lsn model.LSN) {
 	a.p.lsn = lsn
 	kept := a.p.Batch
 	db.keepMarks(kept.Marks)
-	room := !db.spilled && db.pendingBytes+int64(a.p.bytes) <= db.o.PendingBytes || len(db.queue) == 0 && !db.spilled
+	room := db.journal != nil || !db.spilled && db.pendingBytes+int64(a.p.bytes) <= db.o.PendingBytes || len(db.queue) == 0 && !db.spilled
 	for i, id := range kept.Items {
 		it := db.items.Get(id)
 		it.newest = max(it.newest, kept.At[i])
@@ -266,6 +266,13 @@ func (db *DB) admit(ctx context.Context, need int64) error {
 		memory := db.pendingBytes > db.o.PendingBytes || db.spilled
 		db.mu.RUnlock()
 		away := db.away.Load()
+		if db.journal != nil {
+			if err := db.refused(away); err != nil {
+				db.m.refused.Inc()
+				return err
+			}
+			away = nil
+		}
 		switch {
 		case live == 0:
 			return nil
@@ -292,7 +299,7 @@ type waiter struct {
 
 // wait takes the completions over.
 func (db *DB) wait(b *model.Batch, lsn model.LSN) {
-	if db.o.Durability == Relaxed {
+	if db.o.Durability == Relaxed && db.journal == nil {
 		b.Finish(nil)
 		return
 	}
@@ -318,6 +325,10 @@ func (db *DB) runSyncer() {
 			return
 		case <-db.wakeSync:
 		case <-tick.C:
+		}
+		if db.journal != nil {
+			db.finishCommitted(db.o.Term.Err())
+			continue
 		}
 		db.finishWaiting()
 	}

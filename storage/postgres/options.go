@@ -9,6 +9,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"tidemark/internal/vfs"
+	"tidemark/storage/lease"
 )
 
 // Mode says how the tables of values are kept.
@@ -55,6 +56,9 @@ type Options struct {
 	SpoolBytes int64
 	// PendingBytes bounds the memory for values that are not in the database yet; zero means 128 MiB.
 	PendingBytes int64
+	// Term, if not nil, is this server's right to write to a database that it shares with others: values are acknowledged once they are committed, nothing
+	// waits in a spool, and each transaction ends with an error when the term is over. Durability does not count then.
+	Term *lease.Term
 	// Mode is how tables that are yet to be made are kept.
 	Mode       Mode
 	Durability Durability

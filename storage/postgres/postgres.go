@@ -34,8 +34,13 @@ type DB struct {
 	kept  atomic.Pointer[[]Class]
 	dsn   string
 	pool  *pgxpool.Pool
-	spool *spool.Log
-	m     *meters
+	spool pendingLog
+	// journal is the spool when servers share the database, else nil.
+	journal *journal
+	// leftover is the id of a spool that was found besides, and leftoverEnd its end; zero for none.
+	leftover    uint64
+	leftoverEnd model.LSN
+	m           *meters
 	mode  Mode
 	// writer belongs to runWriter from the end of Open until Close.
 	writer *writer
@@ -84,7 +89,9 @@ type DB struct {
 	shaping sync.Mutex
 
 	progress progress
-	wake     chan struct{}
+	// awaySince is when the database went away; the writer's.
+	awaySince time.Time
+	wake      chan struct{}
 	wakeSync chan struct{}
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -159,9 +166,7 @@ func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 }
 
 func (db *DB) open(ctx context.Context) error {
-	var err error
-	db.spool, err = spool.Open(db.o.FS, db.o.SpoolDir, spool.Options{SegmentBytes: db.o.segmentBytes, Logger: db.o.Logger})
-	if err != nil {
+	if err := db.openLog(); err != nil {
 		return err
 	}
 	if err := db.connect(ctx); err != nil {
@@ -178,7 +183,23 @@ func (db *DB) open(ctx context.Context) error {
 	if err := db.load(ctx); err != nil {
 		return err
 	}
+	if db.journal != nil {
+		return db.recoverJournal(ctx)
+	}
 	return db.recoverSpool(ctx)
+}
+
+// openLog opens what values wait in.
+func (db *DB) openLog() error {
+	if db.o.Term != nil {
+		return db.openShared()
+	}
+	log, err := spool.Open(db.o.FS, db.o.SpoolDir, spool.Options{SegmentBytes: db.o.segmentBytes, Logger: db.o.Logger})
+	if err != nil {
+		return err
+	}
+	db.spool = log
+	return nil
 }
 
 // recoverSpool queues what the spool holds behind what is in the tables.
@@ -250,13 +271,17 @@ func (db *DB) Close() error {
 		defer db.appending.Unlock()
 		db.cancel()
 		db.loops.Wait()
-		db.finishWaiting()
+		if db.journal == nil {
+			db.finishWaiting()
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		w := db.writer // runWriter has ended
 		for db.away.Load() == nil && w.flush(ctx) {
 		}
-		if err := db.away.Load(); err != nil {
+		if db.journal != nil {
+			db.finishCommitted(storage.ErrClosed)
+		} else if err := db.away.Load(); err != nil {
 			db.o.Logger.Warn("closed with values in the spool; they are written after the next start", "error", *err)
 		}
 		w.close()

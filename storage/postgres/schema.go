@@ -34,6 +34,8 @@ func (db *DB) connect(ctx context.Context) error {
 		return fmt.Errorf("storage.dsn: %w", err)
 	}
 	setTimeouts(config.ConnConfig.RuntimeParams, db.o.QueryTimeout, "tidemark reader")
+	db.watch(config.ConnConfig)
+	config.AfterConnect = db.tag
 	config.MaxConns = int32(db.o.Connections)
 	// A database that was restarted a moment ago leaves dead connections behind, however short they were idle: a read must not
 	// find that out. The round trip is small beside a read of many items.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -16,7 +17,7 @@ import (
 )
 
 // keepState writes, in the transaction of the rows, what must be true together with them.
-func (w *writer) keepState(ctx context.Context, batches []*pending, touched map[model.ItemID]touch, rows []row, last bool) error {
+func (w *writer) keepState(ctx context.Context, batches []*pending, touched map[model.ItemID]touch, rows []row, last bool) (added []journaled, trim model.LSN, err error) {
 	var batch pgconn.Batch
 	w.db.addItems(&batch, touched)
 	low, high := int64(math.MaxInt64), int64(never)
@@ -29,14 +30,21 @@ func (w *writer) keepState(ctx context.Context, batches []*pending, touched map[
 	}
 	if last {
 		addMarks(&batch, batches)
+	}
+	switch {
+	case last && w.db.journal != nil:
+		if added, trim, err = w.db.journal.store(&batch, batches); err != nil {
+			return nil, 0, err
+		}
+	case last:
 		lsn := batches[len(batches)-1].lsn
 		batch.ExecParams(`INSERT INTO tidemark_state (spool, applied) VALUES ($1, $2)
 			ON CONFLICT (spool) DO UPDATE SET applied = excluded.applied, at = now()`,
 			[][]byte{[]byte(strconv.FormatUint(w.db.spool.ID(), 10)), []byte(strconv.FormatUint(uint64(lsn), 10))},
 			[]uint32{oidNumeric, oidNumeric}, []int16{0, 0}, nil)
 	}
-	_, err := w.conn.PgConn().ExecBatch(ctx, &batch).ReadAll()
-	return err
+	_, err = w.conn.PgConn().ExecBatch(ctx, &batch).ReadAll()
+	return added, trim, err
 }
 
 // addItems registers tables that an item had no values in before.
@@ -182,6 +190,9 @@ func (db *DB) load(ctx context.Context) error {
 	}
 	if err := db.pool.QueryRow(ctx, "SELECT low, high FROM tidemark_bounds").Scan(&db.low, &db.high); err != nil {
 		return fmt.Errorf("read the bounds: %w", err)
+	}
+	if db.journal != nil {
+		return errors.Join(db.journal.load(ctx), db.checkLeftover(ctx))
 	}
 	return db.loadApplied(ctx)
 }

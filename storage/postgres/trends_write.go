@@ -43,6 +43,9 @@ func (db *DB) AppendTrends(ctx context.Context, columns []storage.TrendColumns) 
 	}
 	touched := db.touchedByTrends(byTable)
 	err = pgx.BeginFunc(ctx, conn.Conn(), func(tx pgx.Tx) error {
+		if err := db.fence(ctx, tx); err != nil {
+			return err
+		}
 		for _, k := range keys {
 			if err := k.storeTrends(ctx, tx.Conn().PgConn(), byTable[k]); err != nil {
 				return err

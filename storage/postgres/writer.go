@@ -65,6 +65,9 @@ func (db *DB) runWriter() {
 			poke(db.wake)
 		}
 		backoff = min(2*backoff, maxBackoff)
+		if db.journal != nil {
+			backoff = min(backoff, sharedBackoff)
+		}
 	}
 }
 
@@ -78,7 +81,11 @@ func (db *DB) gather() bool {
 	if db.away.Load() != nil {
 		return true
 	}
-	timer := time.NewTimer(db.o.FlushDelay)
+	delay := db.o.FlushDelay
+	if db.journal != nil {
+		delay = min(delay, groupDelay) // senders wait for it
+	}
+	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	for {
 		db.mu.RLock()
@@ -113,12 +120,14 @@ func (w *writer) flush(ctx context.Context) bool {
 			return false
 		}
 		if db.away.Swap(&err) == nil {
-			db.o.Logger.Error("values cannot be written to the database; they wait in the spool", "error", err)
+			db.o.Logger.Error("values cannot be written to the database; "+db.whatWaits(), "error", err)
 		}
 		w.close()
+		db.noteAway(err)
 		db.progress.announce()
 		return false
 	}
+	db.awaySince = time.Time{}
 	if db.away.Swap(nil) != nil {
 		db.o.Logger.Info("values are written to the database again")
 	}
@@ -219,6 +228,9 @@ func (db *DB) settle(batches []*pending) {
 	if err := db.spool.Trim(trim); err != nil {
 		db.o.Logger.Error("the spool could not be shortened", "error", err)
 	}
+	if db.journal != nil {
+		db.finishCommitted(nil)
+	}
 	db.progress.announce()
 }
 
@@ -233,10 +245,14 @@ func (w *writer) connect(ctx context.Context) error {
 		return err
 	}
 	setTimeouts(config.RuntimeParams, w.db.o.WriteTimeout, "tidemark writer")
+	w.db.watch(config)
 	if w.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
 		return err
 	}
-	if err = takeLease(ctx, w.conn); err != nil {
+	if err = w.db.tag(ctx, w.conn); err == nil {
+		err = takeLease(ctx, w.conn)
+	}
+	if err != nil {
 		w.close()
 	}
 	return err
@@ -335,6 +351,9 @@ func (w *writer) transact(ctx context.Context, batches []*pending, rows []row, l
 	}
 	defer tx.Rollback(ctx) //nolint:errcheck // after Commit it does nothing, and after an error the connection is closed
 	var shape int64        // from here on no table changes its place until the end of the transaction
+	if err := w.db.fence(ctx, tx); err != nil {
+		return err
+	}
 	if err := tx.QueryRow(ctx, shapeSQL).Scan(&shape); err != nil {
 		return err
 	}
@@ -351,11 +370,15 @@ func (w *writer) transact(ctx context.Context, batches []*pending, rows []row, l
 	if err != nil {
 		return err
 	}
-	if err := w.keepState(ctx, batches, touched, rows, last); err != nil {
+	added, trim, err := w.keepState(ctx, batches, touched, rows, last)
+	if err != nil {
 		return err
 	}
 	if err := tx.Commit(ctx); err != nil {
 		return err
+	}
+	if w.db.journal != nil {
+		w.db.journal.committed(added, trim)
 	}
 	w.db.noteTables(touched)
 	return nil

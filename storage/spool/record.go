@@ -27,6 +27,38 @@ const (
 	maxMark    = math.MaxUint8
 )
 
+// Encode calls fn for each piece of r as one record would hold it, none above 32 MiB; the marks are in the last one. A piece is valid during the call.
+func Encode(r Record, fn func([]byte) error) error {
+	var buffer []byte
+	rows := r.Batch.Len()
+	for from := 0; ; {
+		to := pieceEnd(r.Batch, from)
+		buffer = appendPayload(buffer[:0], r, from, to, to == rows)
+		if len(buffer) > maxPayloadBytes {
+			return fmt.Errorf("a record of %d bytes, expected at most %d", len(buffer), maxPayloadBytes)
+		}
+		if err := fn(buffer); err != nil {
+			return err
+		}
+		if from = to; to == rows {
+			return nil
+		}
+	}
+}
+
+// pieceEnd is the row behind the last one of a record that begins with row from.
+func pieceEnd(b *model.Batch, from int) int {
+	to, size := from, payloadHeaderBytes
+	for to < b.Len() && (to == from || size < splitBytes) {
+		size += rowSize(b, to)
+		to++
+	}
+	return to
+}
+
+// Decode reads a piece that Encode made.
+func Decode(p []byte) (Record, error) { return decodePayload(p) }
+
 // appendPayload encodes rows [from,to) of r, and its marks if they are wanted.
 //
 // The form, little-endian: rows uint32, marks uint32, arrival int64; for each row item uint64, at int64, type, flags and class as one

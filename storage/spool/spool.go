@@ -273,11 +273,7 @@ func (l *Log) Append(r Record) (model.LSN, error) {
 	first := l.end
 	rows := r.Batch.Len()
 	for from := 0; ; {
-		to, size := from, payloadHeaderBytes
-		for to < rows && (to == from || size < splitBytes) {
-			size += rowSize(r.Batch, to)
-			to++
-		}
+		to := pieceEnd(r.Batch, from)
 		if err := l.write(r, from, to, to == rows); err != nil {
 			l.abandon(first)
 			return 0, err
