@@ -97,6 +97,9 @@ type Options struct {
 	ScriptFolder string
 	// Healthy is asked before each heartbeat; an error keeps it back. Nil: always healthy.
 	Healthy func() error
+	// Once stores that an alert is about to be sent before it is, and sends none again whose server ended in between: it may have arrived. Without it such
+	// an alert is sent again.
+	Once bool
 	// Zone is the time zone of conditions, maintenances and messages; nil is the local one.
 	Zone *time.Location
 	// Now is the clock; nil is time.Now.
@@ -264,8 +267,23 @@ func (a *Alerter) load(l *model.AlertsLoaded) {
 		a.schedule(e)
 	}
 	for i := range l.Waiting {
-		a.enqueue(&l.Waiting[i], now)
+		if alert := &l.Waiting[i]; a.options.Once && alert.State == model.AlertClaimed {
+			a.giveUp(alert, now)
+		} else {
+			alert.State = model.AlertWaiting
+			a.enqueue(alert, now)
+		}
 	}
+}
+
+// giveUp notes that nobody knows whether an alert arrived: the server that sent it ended meanwhile.
+func (a *Alerter) giveUp(alert *model.Alert, now int64) {
+	alert.State, alert.SentAt = model.AlertFailed, now
+	alert.Attempts++
+	alert.Error = "the server ended while it sent this, so it may have arrived; it is not sent again"
+	a.failed.Inc()
+	a.options.Logger.Error("alerting: an alert may have arrived or not, because the server that sent it ended meanwhile; it is not sent again", "alert", alert.ID, "media", alert.Media, "problem", alert.ProblemID)
+	a.pending.alerts[alert.ID] = alert
 }
 
 func (a *Alerter) now() int64 { return a.options.Now().UnixNano() }

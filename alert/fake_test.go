@@ -38,6 +38,8 @@ type world struct {
 	calls, cut int
 	cutAfter   bool
 	dead       bool
+	// once is Options.Once.
+	once bool
 }
 
 type sentMessage struct {
@@ -96,7 +98,7 @@ func (w *world) LoadAlerts(_ context.Context, since int64) (l model.AlertsLoaded
 		l.Escalations = append(l.Escalations, e)
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.alerts)) {
-		if w.alerts[id].State == model.AlertWaiting {
+		if s := w.alerts[id].State; s == model.AlertWaiting || s == model.AlertClaimed {
 			l.Waiting = append(l.Waiting, w.alerts[id])
 		}
 	}
@@ -271,7 +273,7 @@ func (w *world) start(t *testing.T, config string) *process {
 	w.mu.Lock()
 	w.dead = false
 	w.mu.Unlock()
-	a, err := Open(t.Context(), Options{Store: w, Objects: w, Problems: w, Names: w, Zone: time.UTC})
+	a, err := Open(t.Context(), Options{Store: w, Objects: w, Problems: w, Names: w, Zone: time.UTC, Once: w.once})
 	if err != nil {
 		t.Fatal(err)
 	}

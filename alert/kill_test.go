@@ -19,6 +19,12 @@ actions:
 // story lets three problems come, and two of them go, while the process dies at one call and is started again. It returns how many calls there were.
 func story(t *testing.T, config string, cut int, cutAfter bool) (w *world, deaths int) {
 	w = newWorld()
+	deaths = w.live(t, config, cut, cutAfter)
+	return w, deaths
+}
+
+// live is the story in a world.
+func (w *world) live(t *testing.T, config string, cut int, cutAfter bool) (deaths int) {
 	w.host(1, "Db1")
 	p := w.start(t, config)
 	w.mu.Lock()
@@ -55,7 +61,7 @@ func story(t *testing.T, config string, cut int, cutAfter bool) (w *world, death
 	restart()
 	after(10 * time.Minute)
 	p.stop()
-	return w, deaths
+	return deaths
 }
 
 // TestKill_atEveryCall lets the process die at each call of the store and of a sender, before and after its effect. Every message must come; twice only
@@ -88,6 +94,42 @@ func TestKill_atEveryCall(t *testing.T) {
 				// At the death each session may have had one message that was sent and not recorded.
 				if twice > sessions {
 					t.Errorf("call %d, after %v: %d messages twice", cut, after, twice)
+				}
+			}
+		}
+	})
+}
+
+// TestKill_once lets the process die at each call where no message may come twice. One that is missing is told: its alert has failed, because it may have arrived.
+func TestKill_once(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		whole := newWorld()
+		whole.once = true
+		whole.live(t, twoSteps, 0, false)
+		want := messagesOf(whole)
+		if len(want) != 3+3*2+2*2 {
+			t.Fatalf("messages without a death: %v", want)
+		}
+		for cut := 1; cut <= whole.calls; cut++ {
+			for _, after := range []bool{false, true} {
+				w := newWorld()
+				w.once = true
+				w.live(t, twoSteps, cut, after)
+				got := messagesOf(w)
+				if len(slices.Compact(slices.Clone(got))) != len(got) {
+					t.Errorf("call %d, after %v: a message came twice\n%s", cut, after, strings.Join(got, "\n"))
+				}
+				unsure := 0
+				for _, a := range w.alerts {
+					switch {
+					case a.State == model.AlertFailed && strings.Contains(a.Error, "may have arrived"):
+						unsure++
+					case a.State != model.AlertSent:
+						t.Errorf("call %d, after %v: alert %d ends as %v: %s", cut, after, a.ID, a.State, a.Error)
+					}
+				}
+				if missing := len(want) - len(got); missing > unsure || unsure > sessions {
+					t.Errorf("call %d, after %v: %d messages are missing and %d are told as unsure", cut, after, missing, unsure)
 				}
 			}
 		}

@@ -120,13 +120,37 @@ func (a *Alerter) serve(ctx context.Context, ch *channel, l *lane, now int64) {
 	parts := compose(ch, alerts, a.surroundings(), now)
 	a.sending.Go(func() {
 		start := time.Now()
-		d := send(ctx, ch, parts)
+		d := a.claim(ctx, alerts)
+		if d.err == nil {
+			d = send(ctx, ch, parts)
+		}
 		a.sendingSeconds.Add(time.Since(start).Seconds())
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.finish(l, d, ch)
 		a.poke()
 	})
+}
+
+// claim stores that alerts are about to be sent, where none may be sent twice. They belong to the caller.
+func (a *Alerter) claim(ctx context.Context, alerts []model.Alert) delivery {
+	if !a.options.Once {
+		return delivery{}
+	}
+	claimed := make([]model.Alert, len(alerts))
+	for i := range alerts {
+		claimed[i] = alerts[i]
+		claimed[i].State = model.AlertClaimed
+	}
+	err := a.options.Store.RecordAlerts(ctx, model.AlertChange{Alerts: claimed})
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		a.storeFailures.Inc()
+		return delivery{alerts: alerts, err: err, stopped: true, retryAt: a.now() + int64(storeRetry)}
+	}
+	return delivery{}
 }
 
 // delivery is how serving a lane went.
@@ -137,8 +161,9 @@ type delivery struct {
 	err       error
 	// tags are those that a script has for the event of the alert.
 	tags []model.Tag
-	// stopped says that the process ends; then the failure is nobody's fault.
+	// stopped says that nothing was sent because the process ends or the store fails; then the failure is nobody's fault. retryAt is when it is tried again.
 	stopped bool
+	retryAt int64
 }
 
 // part is one message with the alerts in it.
@@ -183,7 +208,7 @@ func (a *Alerter) finish(l *lane, d delivery, ch *channel) {
 		tried[d.alerts[i].ID] = i
 	}
 	var rest []*model.Alert
-	retryAt := int64(0)
+	retryAt := d.retryAt
 	for _, alert := range l.waiting {
 		i, ok := tried[alert.ID]
 		switch {

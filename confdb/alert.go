@@ -34,7 +34,7 @@ func (d *DB) LoadAlerts(ctx context.Context, since int64) (model.AlertsLoaded, e
 		l.Escalations, err = d.escalations(ctx)
 	}
 	if err == nil {
-		l.Waiting, err = d.alerts(ctx, "state = 0 ORDER BY id")
+		l.Waiting, err = d.alerts(ctx, "state IN (0, 3) ORDER BY id")
 	}
 	if err == nil {
 		l.Recent, err = d.eventList(ctx, `SELECT `+eventFields+` FROM events e WHERE e.id <= ? AND e.at >= ? ORDER BY e.id DESC LIMIT ?`,

@@ -33,6 +33,8 @@ const (
 	AlertWaiting AlertState = iota // in the queue, perhaps after failed attempts
 	AlertSent
 	AlertFailed // given up; Error says why
+	// AlertClaimed is being sent, by a server that must not send twice: whether it arrived is unknown if that server ends now. Shown as waiting.
+	AlertClaimed
 )
 
 // String returns the state's name.
@@ -127,7 +129,7 @@ type AlertsLoaded struct {
 	Objects []AlertObject
 	// Escalations whose problem is still stored.
 	Escalations []Escalation
-	// Waiting are the alerts in state AlertWaiting, by id.
+	// Waiting are the alerts in state AlertWaiting or AlertClaimed, by id.
 	Waiting []Alert
 	// Recent are events up to LastEvent of the time asked for, in order of id: enough of them to know which triggers flap.
 	Recent []Event
