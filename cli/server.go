@@ -33,6 +33,9 @@ func runServer(c *cobra.Command, s *settings) error {
 	if conf.Standby.Of != "" {
 		return runStandby(c, s, conf)
 	}
+	if conf.Storage.Shared {
+		return runShared(c, s, conf)
+	}
 	srv, options, err := openServer(c, conf, s.logger(c.ErrOrStderr()))
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func storeCommand() *cobra.Command {
 	}
 	c.AddCommand(storeInfoCommand(), storeCheckCommand(), storeDumpCommand(), storeRepairCommand(), storePlanCommand(), storeBenchCommand(),
 		storeSnapshotCommand(), storeVerifyCommand(), storeRestoreCommand(), storeBackupCommand(), storeBackupsCommand())
-	c.AddCommand(storeMigrateCommand(), storeRecompressCommand(), storeAdviseCommand(), storeHousekeepingCommand(), storeTrialCommand(), storePromoteCommand(), storeDigestCommand())
+	c.AddCommand(storeMigrateCommand(), storeRecompressCommand(), storeAdviseCommand(), storeHousekeepingCommand(), storeTrialCommand(), storePromoteCommand(), storeHandOverCommand(), storeDigestCommand())
 	return c
 }
 

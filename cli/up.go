@@ -35,6 +35,9 @@ func runUp(c *cobra.Command, s *settings) error {
 	if conf.Standby.Of != "" {
 		return usagef("tidemark up does not follow another server: standby.of is %s; for a standby run tidemark server --standby-of %s", conf.Standby.Of, conf.Standby.Of)
 	}
+	if conf.Storage.Shared {
+		return usagef("tidemark up does not share its database with another server: run tidemark server with storage.shared, and tidemark agent beside it")
+	}
 	if !conf.IsSet("autoregistration") && !s.flags.Changed("autoregistration") {
 		conf.Autoregistration = true
 	}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
+	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
@@ -74,6 +75,8 @@ type Options struct {
 	// DSN names a PostgreSQL database that has the configuration; empty: as the folder's PlaceFileName says, else the file
 	// config.db has it. Schema is where its tables are; empty: DefaultSchema.
 	DSN, Schema string
+	// Session, if not nil, is called with each new connection to PostgreSQL before it is used: servers that share the database make sure that they still may.
+	Session func(context.Context, *pgx.Conn) error
 	// IDs gives item ids. It is needed as soon as an item is created.
 	IDs IDs
 	// Logger is where migrations and refused objects are told; nil: nowhere.

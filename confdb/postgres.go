@@ -38,6 +38,7 @@ func (d *DB) connectPostgres(o Options) error {
 	if err != nil {
 		return fmt.Errorf("connection string of the configuration: %w", err)
 	}
+	c.Session = o.Session
 	config := c.Config()
 	d.path = fmt.Sprintf("the configuration in PostgreSQL (%s, database %s, schema %s)", config.Host, config.Database, o.Schema)
 	d.postgres, d.sql = c, sql.OpenDB(c)

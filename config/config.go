@@ -121,6 +121,9 @@ type Storage struct {
 	DSN string
 	// OverrideHistory and OverrideTrends, if not zero, are how long values and trends of all items are kept.
 	OverrideHistory, OverrideTrends time.Duration
+	// Shared says that several servers use the database, of which one works; Lease is how long its right to do so lasts after each renewal.
+	Shared bool
+	Lease  time.Duration
 	// Mode is how tables that are yet to be made are kept in PostgreSQL.
 	Mode       Mode
 	Durability Durability
@@ -366,6 +369,7 @@ func (c *Config) Validate() error {
 		wrong("storage.dsn", "found a connection string, but storage.engine is %s; expected engine postgres or no dsn", c.Storage.Engine)
 	}
 	c.checkConfiguration(wrong)
+	c.checkShared(wrong)
 	checkTLS("agent.tls", &c.Agent.TLS, wrong)
 	checkTLS("proxy.tls", &c.Proxy.TLS, wrong)
 	if c.Storage.Engine == EngineDB && c.Storage.Mode != ModeAuto {
@@ -392,4 +396,19 @@ func (c *Config) Validate() error {
 	}
 	list.sort()
 	return list
+}
+
+// checkShared reports what does not go with a database that servers share.
+func (c *Config) checkShared(wrong func(key, format string, args ...any)) {
+	switch {
+	case !c.Storage.Shared && c.Storage.Lease != 0:
+		wrong("storage.lease", "found a lease, but storage.shared is not set; expected storage.shared: true or no lease")
+	case !c.Storage.Shared:
+	case c.Storage.Engine != EnginePostgres:
+		wrong("storage.shared", "servers share a PostgreSQL database, and storage.engine is %s; expected engine postgres, or standby.of for the embedded engine", c.Storage.Engine)
+	case c.Configuration.Engine != ConfigurationPostgres || c.ConfigurationDSN() != c.Storage.DSN:
+		wrong("storage.shared", "servers that share a database share their configuration too; expected configuration.engine %s, and no configuration.dsn of its own", ConfigurationPostgres)
+	case c.Storage.Durability != DurabilityGroup:
+		wrong("storage.shared", "what a server acknowledges must be in the shared database; expected storage.durability %s with it", DurabilityGroup)
+	}
 }

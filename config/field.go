@@ -54,6 +54,8 @@ var fields = slices.Concat([]field{
 	setting("configuration.dsn", parseText, func(c *Config) *string { return &c.Configuration.DSN }, anything),
 	setting("configuration.schema", parseText, func(c *Config) *string { return &c.Configuration.Schema }, checkSchema),
 	setting("storage.mode", parseMode, func(c *Config) *Mode { return &c.Storage.Mode }, oneOf(ModeAuto, ModePlain, ModePartitions, ModeTimescale)),
+	setting("storage.shared", parseBool, func(c *Config) *bool { return &c.Storage.Shared }, anything),
+	setting("storage.lease", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.Lease }, checkLease),
 	setting("storage.override_history", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.OverrideHistory }, checkOverride),
 	setting("storage.override_trends", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.OverrideTrends }, checkOverride),
 	setting("storage.durability", parseDurability, func(c *Config) *Durability { return &c.Storage.Durability },
@@ -215,6 +217,13 @@ func checkKeep(n int) error {
 func checkEvery(d time.Duration) error {
 	if d != 0 && d < time.Minute {
 		return fmt.Errorf("found %s; expected 0 for none, or at least 1m", d)
+	}
+	return nil
+}
+
+func checkLease(d time.Duration) error {
+	if d != 0 && (d < 2*time.Second || d > 5*time.Minute) {
+		return fmt.Errorf("found %s; expected 2s to 5m", d)
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func (s *Server) openWebhooks() media.Runner {
 func (s *Server) openAlerts(ctx context.Context, _ vfs.FS) error {
 	a, err := alert.Open(ctx, alert.Options{
 		Store: s.db, Objects: alertObjects{eventObjects{s.names}, s.templateName}, Problems: s.events, Names: s.events, Scripts: s.openWebhooks(),
-		ScriptFolder: filepath.Join(s.o.Data, scriptFolder), Healthy: s.healthyForHeartbeat, Metrics: s.metrics, Logger: s.logger,
+		Once: s.o.term != nil, ScriptFolder: filepath.Join(s.o.Data, scriptFolder), Healthy: s.healthyForHeartbeat, Metrics: s.metrics, Logger: s.logger,
 	})
 	if err != nil {
 		return fmt.Errorf("open alerting: %w", err)

@@ -34,6 +34,10 @@ func (s *Server) openConfiguration(ctx context.Context, ids confdb.IDs) (err err
 		return fmt.Errorf("%s says that the configuration is in PostgreSQL, and configuration.engine is sqlite; bring it back with 'tidemark config migrate', or set engine postgres",
 			filepath.Join(s.o.Data, confdb.PlaceFileName))
 	}
-	s.db, err = confdb.Open(ctx, s.o.Data, confdb.Options{DSN: is.DSN, Schema: is.Schema, IDs: ids, Logger: s.logger, Metrics: s.metrics})
+	options := confdb.Options{DSN: is.DSN, Schema: is.Schema, IDs: ids, Logger: s.logger, Metrics: s.metrics}
+	if t := s.o.term; t != nil {
+		options.Session = t.Session
+	}
+	s.db, err = confdb.Open(ctx, s.o.Data, options)
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"tidemark/catalog"
 	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/storage"
@@ -110,13 +111,24 @@ func (s *Server) openPostgres(ctx context.Context, fsys vfs.FS) error {
 	db, err := postgres.Open(ctx, s.o.DSN, postgres.Options{
 		FS: fsys, SpoolDir: filepath.Join(s.o.Data, spoolFolder), Mode: postgres.Mode(s.o.Mode), Durability: durability, Classes: classes, SizeBytes: s.o.DiskSpaceBytes,
 		RoomBytes: s.o.DatabaseSpaceBytes, EarlyDropPercent: s.o.EarlyDrop, MinimumAge: s.o.MinimumAge,
-		Metrics: s.metrics, Logger: s.logger,
+		Term: s.o.term, Metrics: s.metrics, Logger: s.logger,
 	})
 	if err != nil {
 		return fmt.Errorf("open PostgreSQL: %w", err)
 	}
+	s.measureLease()
 	s.engine = db
 	s.trends = trendcache.New(trendcache.Options{Engine: db, Metrics: s.metrics, Logger: s.logger})
+	return nil
+}
+
+// catalogLog is where declared items are kept if not in the data folder.
+func (s *Server) catalogLog() catalog.Log {
+	if db, ok := s.engine.(*postgres.DB); ok {
+		if log := db.CatalogLog(); log != nil {
+			return log
+		}
+	}
 	return nil
 }
 

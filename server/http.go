@@ -59,6 +59,7 @@ func (s *Server) routes() []api.Route {
 	routes = append(routes, s.regexpRoutes()...)
 	routes = append(routes, s.storageRoutes()...)
 	routes = append(routes, s.standbyRoutes()...)
+	routes = append(routes, s.leaseRoutes()...)
 	routes = append(routes, s.alertPauseRoutes()...)
 	routes = append(routes, s.seriesRoutes()...)
 	routes = append(routes, s.configurator.routes()...)

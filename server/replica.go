@@ -127,6 +127,9 @@ func (s *Server) following() bool {
 
 // refusal says why no values and changes are taken; nil when they are.
 func (s *Server) refusal() error {
+	if t := s.o.term; t != nil {
+		return t.Err()
+	}
 	if s.replica == nil {
 		return nil
 	}

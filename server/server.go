@@ -41,6 +41,7 @@ import (
 	"tidemark/query/querylog"
 	"tidemark/storage"
 	"tidemark/storage/dbengine"
+	"tidemark/storage/lease"
 	"tidemark/trendcache"
 	"tidemark/trigger"
 	"tidemark/valuecache"
@@ -126,6 +127,9 @@ type Options struct {
 	// kept, if not nil, is what outlives this server in the process; promote is called when a standby shall take over.
 	kept    *kept
 	promote func(context.Context) (Promoted, error)
+	// term is this server's right to work on a database that it shares, nil when it has all for itself. handOver is told when it shall be given away.
+	term     *lease.Term
+	handOver chan<- struct{}
 }
 
 // Server is an open server.
@@ -270,7 +274,7 @@ func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
 	if err := s.applyOverride(ctx); err != nil {
 		return fmt.Errorf("override the retention: %w", err)
 	}
-	s.catalog, err = openCatalog(ctx, fsys, s.db, s.maxItemID(), catalog.Options{Logger: s.logger, Metrics: s.metrics}, s.o.Data)
+	s.catalog, err = openCatalog(ctx, fsys, s.db, s.maxItemID(), catalog.Options{Log: s.catalogLog(), Logger: s.logger, Metrics: s.metrics}, s.o.Data)
 	if err != nil {
 		return err
 	}

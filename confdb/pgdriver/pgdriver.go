@@ -31,6 +31,9 @@ const (
 
 // Connector makes connections; database/sql takes it. No more than one connection can be open at a time.
 type Connector struct {
+	// Session, if not nil, is called with each new connection before it is used.
+	Session func(context.Context, *pgx.Conn) error
+
 	config *pgx.ConnConfig
 	schema string
 	driver driver.Driver
@@ -77,6 +80,11 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	conn := &Conn{inner: inner.(*stdlib.Conn)}
+	if c.Session != nil {
+		if err := c.Session(ctx, conn.inner.Conn()); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
 	if err := c.lock(ctx, conn.inner.Conn()); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}

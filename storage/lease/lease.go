@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -62,6 +63,9 @@ type Lease struct {
 	o      Options
 	config *pgx.ConnConfig
 	conn   *pgx.Conn
+	// key is the second number of advisory locks, table the full name of the row's table. Both are known after the first connect.
+	key   int32
+	table string
 }
 
 // State is what the row says.
@@ -143,12 +147,6 @@ func Watchful(c *pgx.ConnConfig) {
 	c.DialFunc = d.DialContext
 }
 
-// Tag marks a session as one of a holder's, so that the next holder ends it. To be called after each connect.
-func Tag(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1, hashtext(current_schema()))", int32(sessionLock))
-	return err
-}
-
 // connect opens the connection of the lease if there is none, and makes the row on first use.
 func (l *Lease) connect(ctx context.Context) error {
 	if l.conn != nil && !l.conn.IsClosed() {
@@ -160,7 +158,11 @@ func (l *Lease) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := create(ctx, conn); err != nil {
+	err = create(ctx, conn)
+	if err == nil {
+		err = conn.QueryRow(ctx, "SELECT hashtext(current_schema()), quote_ident(current_schema()) || '.tidemark_lease'").Scan(&l.key, &l.table)
+	}
+	if err != nil {
 		return errors.Join(err, conn.Close(ctx))
 	}
 	l.conn = conn
@@ -247,10 +249,10 @@ func (l *Lease) Wait(ctx context.Context, seen func(State, error)) (*Term, error
 	}
 }
 
-// endSQL ends the sessions that an earlier term has left, which may be those of a machine that does not answer. Their locks go with them.
-const endSQL = `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND pid <> pg_backend_pid()
+// endSQL ends the sessions that an earlier term has left, which may be those of a machine that does not answer, and waits a moment for each to be gone.
+const endSQL = `SELECT pg_terminate_backend(pid, 1000) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND pid <> pg_backend_pid()
 	AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-	AND classid = $1::int::bigint::oid AND objid = (hashtext(current_schema())::bigint & 4294967295)::oid`
+	AND classid = $1::bigint::oid AND objid = ($2::bigint & 4294967295)::oid`
 
 const takeSQL = `UPDATE tidemark_lease SET epoch = epoch + 1, holder = $2, address = $3, since = clock_timestamp(), expires = clock_timestamp() + $4 * interval '1 microsecond'
 	WHERE epoch = $1 AND expires <= clock_timestamp()`
@@ -269,27 +271,44 @@ func (l *Lease) take(ctx context.Context, epoch int64) (*Term, error) {
 		if s.Epoch != epoch || !s.Free() {
 			return errTaken
 		}
-		if _, err := tx.Exec(ctx, endSQL, int32(sessionLock)); err != nil {
-			return fmt.Errorf("end the sessions of the last holder: %w", err)
+		if err := l.endSessions(ctx, tx); err != nil {
+			return err
 		}
 		began = time.Now()
 		tag, err := tx.Exec(ctx, takeSQL, epoch, l.o.Holder, l.o.Address, l.o.TTL.Microseconds())
 		if err == nil && tag.RowsAffected() == 0 {
-			return errTaken
+			err = errTaken
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		// Those that came since the first look; later ones wait for this transaction and find their epoch gone.
+		return l.endSessions(ctx, tx)
 	})
 	if errors.Is(err, errTaken) {
 		return nil, nil
-	}
-	if err == nil {
-		err = Tag(ctx, l.conn)
 	}
 	if err != nil {
 		l.close()
 		return nil, err
 	}
 	return l.begin(epoch+1, began), nil
+}
+
+// endSessions ends the sessions of the last holder. One that does not end is an error: it might still commit.
+func (l *Lease) endSessions(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, endSQL, int64(sessionLock), int64(l.key))
+	if err != nil {
+		return fmt.Errorf("end the sessions of the last holder: %w", err)
+	}
+	ended, err := pgx.CollectRows(rows, pgx.RowTo[bool])
+	if err == nil && slices.Contains(ended, false) {
+		err = errors.New("one does not end")
+	}
+	if err != nil {
+		return fmt.Errorf("end the sessions of the last holder: %w", err)
+	}
+	return nil
 }
 
 var errTaken = errors.New("taken")

@@ -14,6 +14,9 @@ import (
 type Term struct {
 	l     *Lease
 	epoch int64
+	// key and table are those of the lease, which reconnects meanwhile.
+	key   int32
+	table string
 
 	cancel context.CancelFunc
 	loop   sync.WaitGroup
@@ -31,7 +34,7 @@ type Term struct {
 // begin starts the renewals of a term that was taken at a time.
 func (l *Lease) begin(epoch int64, at time.Time) *Term {
 	ctx, cancel := context.WithCancel(context.Background())
-	t := &Term{l: l, epoch: epoch, cancel: cancel, lost: make(chan struct{})}
+	t := &Term{l: l, epoch: epoch, cancel: cancel, key: l.key, table: l.table, lost: make(chan struct{})}
 	t.until = at.Add(l.o.TTL - l.o.grace())
 	t.timer = time.AfterFunc(time.Until(t.until), t.expire)
 	t.loop.Go(func() { t.renewAll(ctx) })
@@ -43,6 +46,9 @@ func (t *Term) Epoch() int64 { return t.epoch }
 
 // Holder is the name of this server.
 func (t *Term) Holder() string { return t.l.o.Holder }
+
+// Address is where this server's page is.
+func (t *Term) Address() string { return t.l.o.Address }
 
 // Lost is closed when the term is over without Release.
 func (t *Term) Lost() <-chan struct{} { return t.lost }
@@ -97,6 +103,19 @@ func (t *Term) Fence(ctx context.Context, tx interface {
 	return t.Fenced(err)
 }
 
+// Session makes a session one of this term's, and fails if the term is over: the next holder finds it and ends it. To be called after each connect of
+// whatever writes, before anything else.
+func (t *Term) Session(ctx context.Context, conn *pgx.Conn) error {
+	if err := t.Err(); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1::int, $2::int)", int32(sessionLock), t.key); err != nil {
+		return err
+	}
+	var epoch int64
+	return t.Fenced(conn.QueryRow(ctx, "SELECT epoch FROM "+t.table+" WHERE epoch = $1 FOR KEY SHARE", t.epoch).Scan(&epoch))
+}
+
 // Fenced judges the error of a statement with FenceSQL: without a row, and only then, the term is over.
 func (t *Term) Fenced(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -144,9 +163,6 @@ func (t *Term) renewAll(ctx context.Context) {
 func (t *Term) renew(ctx context.Context) error {
 	if t.l.conn == nil || t.l.conn.IsClosed() {
 		if err := t.l.connect(ctx); err != nil {
-			return err
-		}
-		if err := Tag(ctx, t.l.conn); err != nil {
 			return err
 		}
 	}

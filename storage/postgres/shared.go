@@ -30,6 +30,7 @@ type pendingLog interface {
 	Synced() model.LSN
 	SizeBytes() int64
 	ID() uint64
+	Damage() spool.Damage
 	Close() error
 }
 
@@ -103,6 +104,9 @@ func (j *journal) SizeBytes() int64 {
 
 // ID is unused: positions are those of the database.
 func (j *journal) ID() uint64 { return 0 }
+
+// Damage is none: the database has the records.
+func (j *journal) Damage() spool.Damage { return spool.Damage{} }
 
 // StartAt does nothing: a term begins behind all before it.
 func (j *journal) StartAt(model.LSN) {}
@@ -341,10 +345,7 @@ func (db *DB) tag(ctx context.Context, conn *pgx.Conn) error {
 	if db.o.Term == nil {
 		return nil
 	}
-	if err := db.o.Term.Err(); err != nil {
-		return err
-	}
-	return lease.Tag(ctx, conn)
+	return db.o.Term.Session(ctx, conn)
 }
 
 // refused says why a shared database takes nothing now: whatever came would not be durable.

@@ -81,7 +81,7 @@ func TestShared_takeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer standing.Close(ctx)
-	if err := lease.Tag(ctx, standing); err != nil {
+	if err := o.Term.Session(ctx, standing); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := standing.Begin(ctx)
