@@ -58,6 +58,7 @@ system: build
 	bash test/backup/install.sh
 	bash test/zabbix/install.sh
 	bash test/zabbixdb/install.sh
+	bash test/twoservers/install.sh
 	bash test/media/install.sh
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 25m ./test/...
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) bash test/e2e/run.sh
@@ -72,6 +73,9 @@ soak: build
 	bash test/mongo/install.sh
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) TIDEMARK_MONGO_WAVES=3600 go test -count=1 -timeout 0 -run 'TestChurn' -v ./test/mongo
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) TIDEMARK_KILLS=10000 go test -count=1 -timeout 0 -v ./test/crash
+	bash test/twoservers/install.sh
+	TIDEMARK_BIN=$(CURDIR)/$(BIN) TIDEMARK_KILLS=50 TIDEMARK_DATABASE_KILLS=50 go test -count=1 -timeout 0 -v ./test/twoservers
+	TIDEMARK_KILLS=50 TIDEMARK_DATABASE_KILLS=50 go test -count=1 -timeout 0 -run 'TestDB_kill|TestShared_' -v ./storage/postgres
 
 # Five nodes under load are replaced, one after another, by ones with another codec: an hour of history at 2,000 values a second each. Results go into docs/benchmarks.md.
 .PHONY: test-rolling

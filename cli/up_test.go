@@ -10,9 +10,19 @@ import (
 
 // TestUp_standby refuses settings of a standby before anything is opened: up would run as a second primary.
 func TestUp_standby(t *testing.T) {
+	refuseUp(t, "standby:\n  of: 127.0.0.1:1\n", "tidemark server --standby-of 127.0.0.1:1")
+}
+
+// TestUp_shared refuses to share a database: the agent in the same process would have one server only.
+func TestUp_shared(t *testing.T) {
+	refuseUp(t, "storage: {engine: postgres, dsn: 'host=127.0.0.1 port=1', shared: true}\nconfiguration: {engine: postgres}\n", "tidemark server with storage.shared")
+}
+
+func refuseUp(t *testing.T, config, says string) {
+	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
 	file := filepath.Join(t.TempDir(), "tidemark.yml")
-	if err := os.WriteFile(file, []byte("standby:\n  of: 127.0.0.1:1\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := upCommand()
@@ -21,8 +31,8 @@ func TestUp_standby(t *testing.T) {
 	c.SetErr(&bytes.Buffer{})
 	c.SilenceUsage = true
 	err := c.ExecuteContext(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "tidemark server --standby-of 127.0.0.1:1") {
-		t.Errorf("up with standby.of: %v", err)
+	if err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("up: %v, expected %q", err, says)
 	}
 	if _, err := os.Stat(data); !os.IsNotExist(err) {
 		t.Errorf("the data folder was made: %v", err)

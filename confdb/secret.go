@@ -85,6 +85,24 @@ func (d *DB) Secret() (string, error) {
 	return hex.EncodeToString(key), err
 }
 
+// SecretPrint returns what tells the key in a data folder from others and does not give it away; empty when there is none. With create it makes the key.
+func SecretPrint(dir string, create bool) (string, error) {
+	path := filepath.Join(dir, SecretFileName)
+	key, err := readSecret(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if !create {
+			return "", nil
+		}
+		key, err = makeSecret(path)
+	}
+	if err != nil {
+		return "", err
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("tidemark name of a key"))
+	return hex.EncodeToString(mac.Sum(nil)[:16]), nil
+}
+
 // PutSecret replaces the key by that of the database which this one is a copy of.
 func (d *DB) PutSecret(text string) error {
 	key, err := hex.DecodeString(text)

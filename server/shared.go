@@ -17,6 +17,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"tidemark/api"
+	"tidemark/confdb"
+	"tidemark/internal/vfs"
 	"tidemark/storage/lease"
 )
 
@@ -67,10 +69,13 @@ func Share(ctx context.Context, o Options, so SharedOptions) error {
 	if err != nil {
 		return fmt.Errorf("name this server: %w", err)
 	}
-	if n.lease, err = lease.New(lease.Options{DSN: o.DSN, Holder: holder, Address: so.Address, TTL: so.TTL, Logger: o.Logger}); err != nil {
+	if n.lease, err = lease.New(lease.Options{DSN: o.DSN, Holder: holder, Address: so.Address, TTL: so.TTL, Logger: o.Logger, Secret: func(create bool) (string, error) { return confdb.SecretPrint(o.Data, create) }}); err != nil {
 		return err
 	}
 	defer n.lease.Close()
+	if err := (vfs.OS{}).MkdirAll(o.Data); err != nil {
+		return fmt.Errorf("create the data folder: %w", err)
+	}
 	n.seen.Store(&seenLease{err: errors.New("the database was not asked yet")})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -113,8 +118,13 @@ func (n *sharing) run(ctx context.Context) error {
 		}
 		said = text
 	})
-	if err != nil { // ctx has ended
-		return nil //nolint:nilerr // that is how it is stopped
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case errors.Is(err, lease.ErrSecret):
+		return fmt.Errorf("%w: copy the file %s from that server's data folder into %s, readable by its owner only", err, confdb.SecretFileName, n.o.Data)
+	case err != nil:
+		return err
 	}
 	n.logger.Info("this server has the lease of the database", "epoch", term.Epoch())
 	handing, err := n.work(ctx, term)

@@ -43,6 +43,9 @@ const (
 // another term waits for it.
 const FenceSQL = "SELECT epoch FROM tidemark_lease WHERE epoch = $1 FOR KEY SHARE"
 
+// ErrSecret means that this server could not read what another one has encrypted in the database.
+var ErrSecret = errors.New("the key for secrets is not that of the server which had the lease before")
+
 // ErrLost means that the lease is another server's, or may be.
 var ErrLost = errors.New("this server does not hold the lease of the database any more; another one works")
 
@@ -52,6 +55,8 @@ type Options struct {
 	DSN string
 	// Holder names this server for people, Address is where its page is.
 	Holder, Address string
+	// Secret returns the print of the key for secrets that this server has, empty for none, and with create makes a key. Nil: there are no secrets.
+	Secret func(create bool) (string, error)
 	// TTL is how long a lease lasts after each renewal; zero means DefaultTTL. All servers should have the same.
 	TTL time.Duration
 	// Logger may be nil.
@@ -73,6 +78,8 @@ type State struct {
 	Epoch   int64  `json:"epoch"`
 	Holder  string `json:"holder"`
 	Address string `json:"address"`
+	// Secret is the print of the key for secrets of those who had the lease; empty for none.
+	Secret string `json:"-"`
 	// Since is when the term began, Unix nanoseconds by the database's clock; zero when nobody ever had one.
 	Since int64 `json:"since,string"`
 	// ExpiresIn is how long the lease lasts if it is not renewed; not above zero means that it is free.
@@ -184,6 +191,7 @@ func create(ctx context.Context, conn *pgx.Conn) error {
 			one boolean NOT NULL DEFAULT true UNIQUE CHECK (one),
 			holder text NOT NULL,
 			address text NOT NULL,
+			secret text NOT NULL DEFAULT '',
 			since timestamptz NOT NULL,
 			expires timestamptz NOT NULL
 		)`)
@@ -208,7 +216,7 @@ func (l *Lease) close() {
 // Close ends the connection. The lease can be used again.
 func (l *Lease) Close() { l.close() }
 
-const stateSQL = `SELECT epoch, holder, address, (extract(epoch FROM since) * 1000000)::bigint, (extract(epoch FROM expires - clock_timestamp()) * 1000000)::bigint FROM tidemark_lease`
+const stateSQL = `SELECT epoch, holder, address, secret, (extract(epoch FROM since) * 1000000)::bigint, (extract(epoch FROM expires - clock_timestamp()) * 1000000)::bigint FROM tidemark_lease`
 
 // Look reads the row.
 func (l *Lease) Look(ctx context.Context) (State, error) {
@@ -219,7 +227,7 @@ func (l *Lease) Look(ctx context.Context) (State, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.o.step())
 	defer cancel()
 	var since, left int64
-	err := l.conn.QueryRow(ctx, stateSQL).Scan(&s.Epoch, &s.Holder, &s.Address, &since, &left)
+	err := l.conn.QueryRow(ctx, stateSQL).Scan(&s.Epoch, &s.Holder, &s.Address, &s.Secret, &since, &left)
 	s.Since, s.ExpiresIn = since*1000, time.Duration(left)*time.Microsecond
 	if err != nil {
 		l.close()
@@ -227,11 +235,28 @@ func (l *Lease) Look(ctx context.Context) (State, error) {
 	return s, err
 }
 
-// Wait looks again and again until this server has the lease. seen gets every look; it may be nil.
+// checkSecret fails with ErrSecret if another server had another key.
+func (l *Lease) checkSecret(s *State) error {
+	if l.o.Secret == nil || s.Secret == "" {
+		return nil
+	}
+	own, err := l.o.Secret(false)
+	if err == nil && own != s.Secret {
+		err = fmt.Errorf("%w (%s, %s)", ErrSecret, s.Holder, s.Address)
+	}
+	return err
+}
+
+// Wait looks again and again until this server has the lease. seen gets every look; it may be nil. Without the key of the server before, ErrSecret, it ends.
 func (l *Lease) Wait(ctx context.Context, seen func(State, error)) (*Term, error) {
 	pause := max(l.o.TTL/12, 100*time.Millisecond)
 	for {
 		s, err := l.Look(ctx)
+		if err == nil {
+			if err := l.checkSecret(&s); err != nil {
+				return nil, err
+			}
+		}
 		if err == nil && s.Free() {
 			var t *Term
 			if t, err = l.take(ctx, s.Epoch); t != nil {
@@ -254,11 +279,18 @@ const endSQL = `SELECT pg_terminate_backend(pid, 1000) FROM pg_locks WHERE lockt
 	AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 	AND classid = $1::bigint::oid AND objid = ($2::bigint & 4294967295)::oid`
 
-const takeSQL = `UPDATE tidemark_lease SET epoch = epoch + 1, holder = $2, address = $3, since = clock_timestamp(), expires = clock_timestamp() + $4 * interval '1 microsecond'
+const takeSQL = `UPDATE tidemark_lease SET epoch = epoch + 1, holder = $2, address = $3, secret = CASE WHEN secret = '' THEN $5 ELSE secret END, since = clock_timestamp(), expires = clock_timestamp() + $4 * interval '1 microsecond'
 	WHERE epoch = $1 AND expires <= clock_timestamp()`
 
 // take begins a term after that of an epoch, if it is still free. Without a term and an error somebody else was faster.
 func (l *Lease) take(ctx context.Context, epoch int64) (*Term, error) {
+	secret := ""
+	if l.o.Secret != nil {
+		var err error
+		if secret, err = l.o.Secret(true); err != nil {
+			return nil, err
+		}
+	}
 	began := time.Now()
 	err := pgx.BeginFunc(ctx, l.conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1, hashtext(current_schema()))", int32(takeLock)); err != nil {
@@ -275,7 +307,7 @@ func (l *Lease) take(ctx context.Context, epoch int64) (*Term, error) {
 			return err
 		}
 		began = time.Now()
-		tag, err := tx.Exec(ctx, takeSQL, epoch, l.o.Holder, l.o.Address, l.o.TTL.Microseconds())
+		tag, err := tx.Exec(ctx, takeSQL, epoch, l.o.Holder, l.o.Address, l.o.TTL.Microseconds(), secret)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = errTaken
 		}

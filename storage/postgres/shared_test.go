@@ -336,6 +336,33 @@ func TestLease_one(t *testing.T) {
 	}
 }
 
+// TestLease_secret refuses a server that could not read what the one before has encrypted.
+func TestLease_secret(t *testing.T) {
+	dsn, ctx := shared.database(t), context.Background()
+	wait := func(prints string) error {
+		t.Helper()
+		l, err := lease.New(lease.Options{DSN: dsn, Holder: "h", TTL: lease.MinTTL, Secret: func(bool) (string, error) { return prints, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		term, err := l.Wait(ctx, nil)
+		if err == nil {
+			err = term.Release(ctx)
+		}
+		return err
+	}
+	if err := wait("one"); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait("other"); !errors.Is(err, lease.ErrSecret) {
+		t.Errorf("another key: %v, expected ErrSecret", err)
+	}
+	if err := wait("one"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLease_expires ends a term that cannot be renewed before another one can begin.
 func TestLease_expires(t *testing.T) {
 	dsn, ctx := shared.database(t), context.Background()
