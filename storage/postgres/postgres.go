@@ -41,7 +41,7 @@ type DB struct {
 	leftover    uint64
 	leftoverEnd model.LSN
 	m           *meters
-	mode  Mode
+	mode        Mode
 	// writer belongs to runWriter from the end of Open until Close.
 	writer *writer
 	caps   capabilities
@@ -92,12 +92,12 @@ type DB struct {
 	// awaySince is when the database went away; the writer's.
 	awaySince time.Time
 	wake      chan struct{}
-	wakeSync chan struct{}
-	ctx      context.Context
-	cancel   context.CancelFunc
-	loops    sync.WaitGroup
-	once     sync.Once
-	closeErr error
+	wakeSync  chan struct{}
+	ctx       context.Context
+	cancel    context.CancelFunc
+	loops     sync.WaitGroup
+	once      sync.Once
+	closeErr  error
 }
 
 var (

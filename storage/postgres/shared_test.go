@@ -419,7 +419,9 @@ func TestShared_catalog(t *testing.T) {
 	if err := log.Rewrite(func(emit func([]byte) error) error { return errors.Join(emit([]byte("lost")), wrong) }); !errors.Is(err, wrong) {
 		t.Errorf("a rewrite that fails: %v", err)
 	}
-	if err := log.Rewrite(func(emit func([]byte) error) error { return errors.Join(emit([]byte("c")), emit(make([]byte, rewriteBytes)), emit([]byte("d"))) }); err != nil {
+	if err := log.Rewrite(func(emit func([]byte) error) error {
+		return errors.Join(emit([]byte("c")), emit(make([]byte, rewriteBytes)), emit([]byte("d")))
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if all := read(log); len(all) != rewriteBytes+5 || all[:2] != "c " {
