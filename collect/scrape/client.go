@@ -1,7 +1,6 @@
 package scrape
 
 import (
-	"compress/gzip"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -11,7 +10,10 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"tidemark/config"
 	"tidemark/internal/guard"
@@ -102,6 +104,9 @@ func secret(path string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
+// unpackers are readers with their windows, 40 KiB each.
+var unpackers = sync.Pool{New: func() any { return new(gzip.Reader) }}
+
 // errTooLarge says that an answer is over a limit.
 var errTooLarge = errors.New("the answer is larger than allowed")
 
@@ -121,8 +126,9 @@ func (c *client) read(r *http.Request, limit int64, dst []byte) ([]byte, string,
 	var body io.Reader = answer.Body
 	if answer.Header.Get("Content-Encoding") == "gzip" {
 		// A little more than the limit is let through packed, so that what does not shrink is judged unpacked.
-		unpacked, err := gzip.NewReader(io.LimitReader(answer.Body, limit+4096))
-		if err != nil {
+		unpacked := unpackers.Get().(*gzip.Reader)
+		defer unpackers.Put(unpacked)
+		if err := unpacked.Reset(io.LimitReader(answer.Body, limit+4096)); err != nil {
 			return nil, "", fmt.Errorf("unpack the answer: %w", err)
 		}
 		body = unpacked

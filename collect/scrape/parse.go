@@ -23,6 +23,9 @@ type cache struct {
 	// round numbers the scrapes.
 	round     uint64
 	bodyBytes int
+	form      form
+	// values is room for those of an answer.
+	values []float64
 }
 
 // entry is one series as the target writes it.
@@ -49,18 +52,30 @@ type parsing struct {
 	counts counts
 	// helpOf and help are the last HELP line, unitOf and unit the last UNIT line.
 	helpOf, help, unitOf, unit string
+	// order are the entries of the lines so far; nil for one that the answer had before.
+	order []*entry
+	// values are theirs; stamped says that one has a time of its own.
+	values  []float64
+	stamped bool
 }
 
 // take adds all samples of an answer. After an error none of it counts, and the cache is as a failed scrape leaves it.
 func (t *target) take(ctx context.Context, w *series.Write, body []byte, contentType string, at int64) (counts, error) {
 	t.cache.bodyBytes = min(len(body)+len(body)/8, 1<<20)
+	p := &parsing{t: t, ctx: ctx, w: w, at: at}
+	before := t.cache.round
+	t.cache.round++
+	if p.again(body, contentType) {
+		return p.counts, nil
+	}
+	t.cache.round = before
 	parser, err := textparse.New(body, contentType, labels.NewSymbolTable(), textparse.ParserOptions{FallbackContentType: "text/plain"})
 	if parser == nil {
 		return counts{}, fmt.Errorf("the answer has no format that is known: %w", err)
 	}
-	p := &parsing{t: t, ctx: ctx, w: w, at: at}
-	before := t.cache.round
 	t.cache.round++
+	p.order = make([]*entry, 0, len(t.cache.form.order))
+	t.cache.form.order = nil
 	for {
 		kind, err := parser.Next()
 		if errors.Is(err, io.EOF) {
@@ -73,6 +88,9 @@ func (t *target) take(ctx context.Context, w *series.Write, body []byte, content
 			t.cache.undo(before)
 			return counts{}, err
 		}
+	}
+	if !p.stamped {
+		t.cache.form.learn(body, contentType, p.order, p.values)
 	}
 	return p.counts, p.vanished(before)
 }
@@ -109,9 +127,11 @@ func (p *parsing) entry(parser textparse.Parser, kind textparse.Entry) error {
 
 func (p *parsing) sample(parser textparse.Parser, text []byte, own *int64, v float64) error {
 	p.counts.scraped++
+	p.values, p.stamped = append(p.values, v), p.stamped || own != nil
 	c := p.t.job.config
 	e := p.t.cache.entries[string(text)]
 	if e != nil && e.round == p.t.cache.round {
+		p.order = append(p.order, nil)
 		return nil // a second time in one answer
 	}
 	if e == nil {
@@ -128,6 +148,7 @@ func (p *parsing) sample(parser textparse.Parser, text []byte, own *int64, v flo
 		}
 	}
 	e.round = p.t.cache.round
+	p.order = append(p.order, e)
 	if e.dropped {
 		return nil
 	}
@@ -251,6 +272,7 @@ func endSeries(ctx context.Context, w *series.Write, e *entry, host series.Host,
 
 // fail ends everything that the last good scrape had.
 func (t *target) fail(ctx context.Context, w *series.Write, at int64) counts {
+	t.cache.form.order = nil
 	p := &parsing{t: t, ctx: ctx, w: w, at: at}
 	if err := p.vanished(t.cache.round); err != nil {
 		t.job.s.o.Logger.Error("stale markers could not be made", "target", t.shown, "error", err)

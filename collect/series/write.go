@@ -179,6 +179,12 @@ func (w *Write) Sample(ctx context.Context, at int64, value float64) error {
 	return w.add(ctx, w.current.id, at, value)
 }
 
+// Add adds a sample to a series for which Known was true in this whole write.
+func (w *Write) Add(r Ref, at int64, value float64) {
+	w.batch.AppendFloat(r.id, at, value)
+	w.Stored++
+}
+
 func (w *Write) refuse(why Reason, n int) {
 	w.Refused[why] += n
 	w.t.refused[why].Add(n)
