@@ -68,7 +68,7 @@ func New(querier *query.Querier, options Options) *Engine {
 		querier: querier,
 		parser:  p,
 		timeout: options.Timeout,
-		engine:  newEngine(p, options),
+		engine:  newEngine(countParser{p}, options),
 	}
 }
 

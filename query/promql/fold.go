@@ -2,8 +2,10 @@ package promql
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"tidemark/model"
@@ -28,6 +30,55 @@ func plain(expr parser.Expr) bool {
 	return ok
 }
 
+// seesLast reports whether a function looks at nothing but the last of several values in one millisecond, as PromQL does.
+func seesLast(function string) bool {
+	return function == "last_over_time" || function == "present_over_time" || function == "absent_over_time"
+}
+
+const (
+	countFunction = "count_over_time"
+	// countMatcher is the name of a matcher, none of which a query can have since its value is no name, that asks for how many values there are.
+	countMatcher = "\x00count"
+)
+
+// countParser makes sums of count_over_time: no sample can stand for several values that are counted, but for their number it can. Texts and positions in
+// messages stay what they were.
+type countParser struct{ parser.Parser }
+
+// ParseExpr parses a query.
+func (p countParser) ParseExpr(text string) (parser.Expr, error) {
+	expr, err := p.Parser.ParseExpr(text)
+	if err != nil || !plain(expr) {
+		return expr, err
+	}
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		call, ok := node.(*parser.Call)
+		if !ok || call.Func.Name != countFunction || len(call.Args) != 1 {
+			return nil
+		}
+		m, ok := call.Args[0].(*parser.MatrixSelector)
+		if !ok {
+			return nil
+		}
+		if v, ok := m.VectorSelector.(*parser.VectorSelector); ok {
+			v.LabelMatchers = append(v.LabelMatchers, labels.MustNewMatcher(labels.MatchEqual, countMatcher, ""))
+			call.Func = parser.Functions["sum_over_time"]
+		}
+		return nil
+	})
+	return expr, nil
+}
+
+// withoutCount takes the matcher out that asks for numbers of values, and reports whether there was one.
+func withoutCount(matchers []*labels.Matcher) ([]*labels.Matcher, bool) {
+	for i, m := range matchers {
+		if m.Name == countMatcher {
+			return slices.Delete(slices.Clone(matchers), i, i+1), true
+		}
+	}
+	return matchers, false
+}
+
 // buckets returns the function that the engine may evaluate in part, and the length of the stretches in which: each range is some of them, one behind
 // the other, and a sample for each gives the function's result over the values.
 func (l *loader) buckets() (function string, millis int64) {
@@ -36,8 +87,11 @@ func (l *loader) buckets() (function string, millis int64) {
 		return "", 0
 	}
 	width := gcd(length, l.hints.Step)
+	if l.counts {
+		return countFunction, width
+	}
 	switch l.hints.Func {
-	case "min_over_time", "max_over_time", "sum_over_time", "last_over_time":
+	case "min_over_time", "max_over_time", "sum_over_time", "last_over_time", "first_over_time", "present_over_time", "absent_over_time":
 		return l.hints.Func, width
 	case "avg_over_time":
 		if width == length { // an average of averages is none
@@ -110,14 +164,18 @@ func (s *series) takeFolds(c *storage.FoldColumns, function string, width int64)
 			v = number(f.Min)
 		case "max_over_time":
 			v = number(f.Max)
-		case "last_over_time":
+		case "last_over_time", "present_over_time", "absent_over_time":
 			v = number(f.Last)
+		case "first_over_time":
+			v = number(f.First)
+		case countFunction:
+			v = float64(f.Count)
 		case "sum_over_time":
 			v = f.Total(c.Type)
 		default:
 			v = f.Total(c.Type) / float64(f.Count)
 		}
-		if f.Dense && function != "last_over_time" {
+		if f.Dense && !seesLast(function) {
 			return false
 		}
 		if s.foldedFrom == nil {

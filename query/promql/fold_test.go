@@ -57,7 +57,7 @@ func TestFold(t *testing.T) {
 		return New(query.New(store, plainStore, query.Options{Now: func() time.Time { return time.Unix(7200, 0) }}), Options{})
 	}
 	want, got := engine(plainStore), engine(folding)
-	for _, function := range []string{"min", "max", "sum", "avg", "last", "count", "stddev"} {
+	for _, function := range []string{"min", "max", "sum", "avg", "last", "count", "stddev", "present", "absent"} {
 		for _, name := range []string{"gauge", "counter", "scraped", "crowded"} {
 			for _, form := range []string{"%s_over_time(%s[5m])", "%s_over_time(%s[1m] offset 7s)", "sum(%s_over_time(%s[10m]))", "%s_over_time(%s[5m] @ 3000)", "max_over_time(%s_over_time(%s[1m])[5m:20s])"} {
 				text := fmt.Sprintf(form, function, name)

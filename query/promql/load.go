@@ -24,6 +24,8 @@ var staleNaN = math.Float64frombits(value.StaleNaN)
 type loader struct {
 	selector *selector
 	hints    *storage.SelectHints
+	// counts means that samples are numbers of values.
+	counts   bool
 	series   []*series
 	byItem   map[model.ItemID]*series
 	warnings annotations.Annotations
@@ -129,6 +131,9 @@ func (l *loader) take(c *model.Columns) error {
 	s.values = slices.Grow(s.values, len(c.At))
 	for i, at := range c.At {
 		t, v := millis(at), c.Float(i)
+		if l.counts && !value.IsStaleNaN(v) {
+			v = 1
+		}
 		if n := len(s.at); n > 0 && s.at[n-1] >= t {
 			if s.at[n-1] == t {
 				s.values[n-1] = v

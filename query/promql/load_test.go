@@ -58,7 +58,7 @@ func TestTrends_whereHistoryEnds(t *testing.T) {
 		{"min_over_time(gauge[6h])", 40 * 3600, `{} => 0`},
 		{"avg_over_time(gauge[6h])", 40 * 3600, `{} => 179.5`},
 		{"sum_over_time(gauge[2h])", 40 * 3600, `{} => 129240`},
-		{"count_over_time(gauge[6h])", 40 * 3600, ``},
+		{"count_over_time(gauge[6h])", 40 * 3600, `{} => 2160`},
 		{"round(rate(counter[12h]), 0.001)", 36 * 3600, `{} => 1`},
 		{"round(increase(counter[12h]))", 36 * 3600, `{} => 43200`},
 		// Half of the window is in trends, half in history.
@@ -76,8 +76,9 @@ func TestTrends_whereHistoryEnds(t *testing.T) {
 func TestTrends_areAnnounced(t *testing.T) {
 	e := newTestEngine(agedStore(), 4*day)
 	for text, want := range map[string]string{
-		"max_over_time(gauge[6h])":   "PromQL info: values before 1970-01-02T16:00:00Z are hourly trends",
-		"count_over_time(gauge[6h])": "count_over_time() cannot be answered from trends",
+		"max_over_time(gauge[6h])":    "PromQL info: values before 1970-01-02T16:00:00Z are hourly trends",
+		"count_over_time(gauge[6h])":  "PromQL info: values before 1970-01-02T16:00:00Z are hourly trends",
+		"stddev_over_time(gauge[6h])": "stddev_over_time() cannot be answered from trends",
 	} {
 		err := e.Query(t.Context(), Request{Text: text, At: time.Unix(40*3600, 0)}, func(r *promql.Result) error {
 			if got := fmt.Sprint(r.Warnings.AsErrors()); !strings.Contains(got, want) {

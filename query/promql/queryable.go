@@ -56,7 +56,8 @@ func (s *selector) Select(ctx context.Context, sortSeries bool, hints *storage.S
 	if hints == nil {
 		hints = &storage.SelectHints{Start: s.mint, End: s.maxt, Range: s.maxt - s.mint}
 	}
-	l := &loader{selector: s, hints: hints}
+	matchers, counts := withoutCount(matchers)
+	l := &loader{selector: s, hints: hints, counts: counts}
 	ids := s.queryable.querier.Catalog().Match(matchers...)
 	if limit := s.queryable.querier.MaxItems(); len(ids) > limit {
 		return storage.ErrSeriesSet(&query.LimitError{What: "the query touches more series than allowed; narrow the matchers", Limit: int64(limit)})

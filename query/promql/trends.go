@@ -27,15 +27,19 @@ const (
 	trendMax
 	trendSum
 	trendLast
+	trendCount
 	// trendIncrease: a counter made from the hours' increases, so that rate and increase see the resets inside them.
 	trendIncrease
 )
 
-// formFor chooses by the function around the selector, as far as the answer is right. Functions of the number, order
+// formFor chooses by the function around the selector, as far as the answer is right. Functions of the order
 // or distribution of values have no answer.
 func (l *loader) formFor() trendForm {
 	if l.instant() {
 		return trendAverage
+	}
+	if l.counts {
+		return trendCount
 	}
 	switch l.hints.Func {
 	case "rate", "increase":
@@ -175,6 +179,8 @@ func trendValue(t *model.Trend, vt model.ValueType, form trendForm) float64 {
 		return number(t.Max)
 	case trendSum:
 		return t.Average(vt) * float64(t.Count)
+	case trendCount:
+		return float64(t.Count)
 	case trendLast:
 		return number(t.Last)
 	}
