@@ -121,6 +121,8 @@ type limits struct {
 	dirtyAge      time.Duration
 	tierTick      time.Duration // how often closed pairs are looked for that have no tiers yet; zero for never
 	idleAge       time.Duration // a series whose values are all in closed pairs stays in memory for so long
+	silentAge     time.Duration // a series that is silent for so long, and longer than it ever was, is sealed; zero for never
+	heldSeries    int           // a pair is closed when only that keeps so many stopped series in memory; zero for no bound
 	tick          time.Duration // how often the flusher looks, and a full disk is tried again
 }
 
@@ -137,6 +139,8 @@ func limitsFor(quota int64) *limits {
 		dirtyAge:      time.Minute,
 		tierTick:      5 * time.Second,
 		idleAge:       10 * time.Minute,
+		silentAge:     5 * time.Minute,
+		heldSeries:    1 << 17,
 		tick:          time.Second,
 	}
 }

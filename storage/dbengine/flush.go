@@ -100,16 +100,23 @@ func (db *DB) sealOld() bool {
 	}
 	now := db.o.Now()
 	old := now - int64(hotAge)
+	held := 0
 	for i := range db.shards {
 		sh := &db.shards[i]
 		sh.mu.Lock()
 		for s := range sh.all() {
 			if s.unsealed() && (s.logFrom < cut || s.since < old) {
 				db.detach(s, db.log.End(), now)
+			} else if since := s.since; s.unsealed() && s.silent(now, int64(db.o.limits.silentAge)) {
+				db.detach(s, db.log.End(), now)
+				s.since = since // it has been idle since then
 			}
 		}
-		sh.dropIdle(now - int64(db.o.limits.idleAge))
+		held += sh.dropIdle(now - int64(db.o.limits.idleAge))
 		sh.mu.Unlock()
+	}
+	if n, p := db.o.limits.heldSeries, db.pairs.open; n > 0 && held >= n && p != nil && p.pageCount >= int64(n/2) {
+		db.closePair()
 	}
 	return cut > 0
 }

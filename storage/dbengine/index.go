@@ -275,7 +275,7 @@ func (db *DB) readBlock(p *pair, x *pairIndex, t *journal.Table, i int) (*indexB
 	}
 	made := makeBlock(p, b, places)
 	db.m.indexBlocksRead.Inc()
-	db.cache.Put(key, made, len(made.refs)*refCharge+len(made.items)*itemCharge)
+	db.cache.Put(key, made, cap(made.refs)*refCharge+cap(made.items)*itemCharge)
 	return made, nil
 }
 

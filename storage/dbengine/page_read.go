@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"tidemark/model"
 	"tidemark/storage"
@@ -18,10 +19,8 @@ const (
 	slotExtent    = -2
 	// headGuessBytes is read first of an extent, in the hope that the directory is in it.
 	headGuessBytes = 4096
-	// rowCharge is what a page's row in a parsed directory is charged with in the cache.
-	rowCharge = 64
-	// pageCharge is what a page is charged with besides its columns: it and its interface.
-	pageCharge = 128
+	// pageCharge is what a page is charged with besides its columns.
+	pageCharge = int(unsafe.Sizeof(extent.Page{}))
 )
 
 // errGone means that a page's pair was deleted.
@@ -116,7 +115,7 @@ func (db *DB) readDirectory(ref *pageRef) (*extent.Directory, error) {
 	}
 	db.m.readBytes.Add(n)
 	db.m.extentsRead.Inc()
-	db.cache.Put(key, d, d.Len()*rowCharge)
+	db.cache.Put(key, d, d.HeldBytes())
 	return d, nil
 }
 
@@ -135,8 +134,7 @@ func (db *DB) readExtent(ref *pageRef) (extent.Page, error) {
 	if err != nil {
 		return extent.Page{}, ref.locate(err)
 	}
-	plain, stored := d.PayloadBytes()
-	db.cache.Put(pagecache.Key{File: ref.pair.key, Offset: ref.offset(), Slot: slotExtent}, d, plain+stored+d.Len()*rowCharge)
+	db.cache.Put(pagecache.Key{File: ref.pair.key, Offset: ref.offset(), Slot: slotExtent}, d, d.HeldBytes())
 	return p, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"time"
 
 	"tidemark/model"
 	"tidemark/storage/dbengine/datafile"
@@ -121,13 +122,27 @@ type pageRef struct {
 // offset returns where the extent starts in the datafile.
 func (r *pageRef) offset() int64 { return int64(r.at) * datafile.Align }
 
-// idle reports whether all that is stored of the series is in closed pairs.
-func (s *series) idle() bool {
-	return !s.unsealed() && s.dirty == nil && s.disk == nil
-}
-
 // unsealed reports whether there are values that are not detached.
 func (s *series) unsealed() bool { return s.count() > 0 }
+
+// silent reports whether a series probably stopped: it is silent for an age, and for three times as long as from one of its values to the next. One of
+// which there is a single value may come once an hour.
+func (s *series) silent(now, age int64) bool {
+	if age <= 0 || s.newest > now-age || s.since > now-age {
+		return false
+	}
+	n, oldest := 0, s.newest
+	if at := s.page.freeze().times; len(at) > 0 {
+		n, oldest = len(at), min(oldest, at[0])
+	}
+	if at := s.rest().texts; len(at) > 0 {
+		n, oldest = n+len(at), min(oldest, at[0].at)
+	}
+	if n < 2 {
+		return s.since < now-3*int64(time.Hour)
+	}
+	return now-s.newest > (s.newest-oldest)/int64(n-1)*3
+}
 
 // search returns where at is or belongs in samples.
 func search(v []sample, at int64) int {

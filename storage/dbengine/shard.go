@@ -132,13 +132,18 @@ func (sh *shard) remove(id model.ItemID) {
 }
 
 // dropIdle drops the series that got no value since a time and whose values are all in closed pairs, in whose indexes they are found
-// again; the shard is locked.
-func (sh *shard) dropIdle(before int64) {
+// again; the shard is locked. It returns how many are kept by nothing but pages in the pair that grows.
+func (sh *shard) dropIdle(before int64) (held int) {
 	for s := range sh.all() {
-		if s.since < before && s.idle() {
+		switch {
+		case s.since >= before || s.unsealed() || s.dirty != nil:
+		case s.disk == nil:
 			sh.remove(s.id)
+		default:
+			held++
 		}
 	}
+	return held
 }
 
 // lockShards locks the shards in the mask in order.

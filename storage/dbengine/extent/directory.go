@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"sync"
+	"unsafe"
 
 	"tidemark/model"
 	"tidemark/storage/dbengine/page"
@@ -221,6 +222,27 @@ func (d *Directory) Len() int { return len(d.rows) }
 func (d *Directory) Row(i int) Page {
 	r := &d.rows[i]
 	return Page{Item: r.item, Type: r.valueType, From: r.from, To: r.to, Count: int(r.count), Kind: r.kind}
+}
+
+// HeldBytes is what the directory takes in memory, and the extent if it was read as a whole and a page of it was asked for.
+func (d *Directory) HeldBytes() int {
+	size := 256 + cap(d.rows)*int(unsafe.Sizeof(row{})) + 8*(cap(d.timesAt)+cap(d.timesSize)) + cap(d.sums)
+	if d.stored != nil {
+		size += held(d.head.total())
+		if d.head.codec != None {
+			size += held(cap(d.payload))
+		}
+	}
+	return size
+}
+
+// held is what bytes take of the heap: large ones whole pages of it, others up to an eighth more.
+func held(n int) int {
+	const heapPage = 8 << 10
+	if n > 32<<10 {
+		return (n + heapPage - 1) / heapPage * heapPage
+	}
+	return n + n/16
 }
 
 // Page returns page i after checking its checksum. Its columns alias the bytes given to Parse when the codec is None.

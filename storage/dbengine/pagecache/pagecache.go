@@ -15,15 +15,22 @@ type Key struct {
 	Slot   int32
 }
 
-// entryBytes is charged for each entry besides its own size.
-const entryBytes = 128
+const (
+	// entryBytes is charged for each entry besides its own size: what it takes itself, in the size that Go gives it.
+	entryBytes = 80
+	// slotBytes is charged for each slot of the table, of which there are at least as many as entries.
+	slotBytes = 8
+	minSlots  = 64
+)
 
 // Cache is a page cache.
 type Cache struct {
-	mu      sync.Mutex
-	limit   int64
-	used    int64
-	entries map[Key]*entry
+	mu    sync.Mutex
+	limit int64
+	used  int64
+	// slots are chains of entries by their key's hash: unlike those of a map its bytes are known. It grows with the entries, and counts.
+	slots []*entry
+	count int
 	// The lists are rings; the sentinel's next is the newest.
 	probation, protected entry
 	protectedBytes       int64
@@ -37,11 +44,13 @@ type entry struct {
 	size       int64
 	protected  bool
 	prev, next *entry
+	// chain is the next entry of the slot.
+	chain *entry
 }
 
 // New returns a cache of at most limitBytes.
 func New(limitBytes int64) *Cache {
-	c := &Cache{limit: limitBytes, entries: map[Key]*entry{}}
+	c := &Cache{limit: limitBytes, slots: make([]*entry, minSlots), used: minSlots * slotBytes}
 	for _, l := range []*entry{&c.probation, &c.protected} {
 		l.prev, l.next = l, l
 	}
@@ -52,7 +61,7 @@ func New(limitBytes int64) *Cache {
 func (c *Cache) Get(k Key) (any, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entries[k]
+	e := *c.find(k)
 	if e == nil {
 		c.misses++
 		return nil, false
@@ -81,17 +90,22 @@ func (c *Cache) Put(k Key, value any, sizeBytes int) {
 	size := int64(sizeBytes) + entryBytes
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if size > c.limit/8 || c.entries[k] != nil {
+	if size > c.limit/8 || *c.find(k) != nil {
 		return
 	}
 	e := &entry{key: k, value: value, size: size}
-	c.entries[k] = e
+	c.grow()
+	*c.find(k) = e
+	c.count++
 	e.link(&c.probation)
 	c.used += size
 	for c.used > c.limit {
 		last := c.probation.prev
 		if last == &c.probation {
 			last = c.protected.prev
+		}
+		if last == &c.protected {
+			return
 		}
 		c.drop(last)
 		c.evictions++
@@ -102,19 +116,53 @@ func (c *Cache) Put(k Key, value any, sizeBytes int) {
 func (c *Cache) Forget(file uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for k, e := range c.entries {
-		if k.File == file {
-			c.drop(e)
+	for _, e := range c.slots {
+		for e != nil {
+			next := e.chain
+			if e.key.File == file {
+				c.drop(e)
+			}
+			e = next
 		}
 	}
 }
 
 func (c *Cache) drop(e *entry) {
 	e.unlink()
-	delete(c.entries, e.key)
+	*c.find(e.key) = e.chain
+	c.count--
 	c.used -= e.size
 	if e.protected {
 		c.protectedBytes -= e.size
+	}
+}
+
+// find returns where the entry of a key hangs, or where it would.
+func (c *Cache) find(k Key) **entry {
+	h := (k.File*0x9E3779B97F4A7C15 ^ uint64(k.Offset)) * 0xD6E8FEB86659FD93
+	h = (h ^ h>>32 ^ uint64(uint32(k.Slot))) * 0xD6E8FEB86659FD93
+	at := &c.slots[(h^h>>32)&uint64(len(c.slots)-1)]
+	for *at != nil && (*at).key != k {
+		at = &(*at).chain
+	}
+	return at
+}
+
+// grow makes room for one more entry.
+func (c *Cache) grow() {
+	if c.count < len(c.slots) {
+		return
+	}
+	old := c.slots
+	c.slots = make([]*entry, 2*len(old))
+	c.used += int64(len(old)) * slotBytes
+	for _, e := range old {
+		for e != nil {
+			next := e.chain
+			e.chain = nil
+			*c.find(e.key) = e
+			e = next
+		}
 	}
 }
 

@@ -27,8 +27,8 @@ func TestCache_staysWithinItsLimit(t *testing.T) {
 	for file := range uint64(4) {
 		c.Forget(file)
 	}
-	if s := c.Stats(); s.UsedBytes != 0 || c.protectedBytes != 0 || len(c.entries) != 0 {
-		t.Errorf("%+v, %d protected, %d entries after everything was forgotten", s, c.protectedBytes, len(c.entries))
+	if s := c.Stats(); s.UsedBytes != int64(len(c.slots))*slotBytes || c.protectedBytes != 0 || c.count != 0 {
+		t.Errorf("%+v, %d protected, %d entries after everything was forgotten", s, c.protectedBytes, c.count)
 	}
 }
 
