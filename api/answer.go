@@ -36,6 +36,7 @@ const statusClientClosed = 499
 func AsError(err error) *Error {
 	var known *Error
 	var limit *query.LimitError
+	var away interface{ Unavailable() bool } // a database that cannot be reached now
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -47,6 +48,8 @@ func AsError(err error) *Error {
 		return &Error{http.StatusServiceUnavailable, "timeout", "the answer took longer than allowed; ask for less: " + err.Error()}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return &Error{http.StatusInsufficientStorage, "disk_full", "the server's disk is full, nothing was changed; make room there (tidemark store advise says what takes it) and try again: " + err.Error()}
+	case errors.As(err, &away) && away.Unavailable():
+		return &Error{http.StatusServiceUnavailable, "unavailable", err.Error()}
 	case errors.Is(err, context.Canceled):
 		return &Error{statusClientClosed, "canceled", "the caller went away"}
 	}

@@ -31,7 +31,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	token := root.PersistentFlags().String("token", "", "token for verbs that call a server; better in "+tokenVariable+", because others can read arguments")
 	tokenFile := root.PersistentFlags().String("token-file", "", "file with the token for verbs that call a server")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return withToken(c, *token, *tokenFile) }
-	root.AddCommand(auditCommand(), tokenCommand(), userCommand(), alertCommand(), upCommand(), serverCommand(), agentCommand(), checkConfigCommand(), importCommand(), exportCommand(), loadCommand(), storeCommand(), mongoCommand(), scriptWorkerCommand(), versionCommand(), hostCommand(), queueCommand(), checkCommand())
+	root.AddCommand(auditCommand(), tokenCommand(), userCommand(), alertCommand(), upCommand(), serverCommand(), agentCommand(), checkConfigCommand(), configCommand(), importCommand(), exportCommand(), loadCommand(), storeCommand(), mongoCommand(), scriptWorkerCommand(), versionCommand(), hostCommand(), queueCommand(), checkCommand())
 	root.AddCommand(migrateCommand(), getCommand(), dashboardCommand())
 	root.AddCommand(proxiesCommand(), proxyCommand(), shadowCommand(), discoveryCommand())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

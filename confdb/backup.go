@@ -13,9 +13,12 @@ import (
 	sqlitelib "modernc.org/sqlite/lib"
 )
 
-// Backup writes a copy of the database, as it is at this moment, to a file that must not exist. Changes wait meanwhile.
-// A database that is read-only can be copied too.
+// Backup writes a copy of the database, as it is at this moment, to a SQLite file that must not exist. Changes wait meanwhile,
+// but for a database in PostgreSQL. A database that is read-only can be copied too.
 func (d *DB) Backup(ctx context.Context, to string) (err error) {
+	if d.postgres != nil {
+		return d.wrap("copy", d.backupPostgres(ctx, to))
+	}
 	c, err := d.sql.Conn(ctx)
 	if err != nil {
 		return d.wrap("copy", err)
@@ -42,6 +45,16 @@ func (d *DB) Backup(ctx context.Context, to string) (err error) {
 // BackupFile is Backup for the database in the folder of a stopped server. It reports fs.ErrNotExist when there is none.
 func BackupFile(ctx context.Context, dir, to string) (err error) {
 	path := filepath.Join(dir, FileName)
+	if inPostgres, err := InPostgres(dir); err != nil || inPostgres {
+		if err != nil {
+			return err
+		}
+		d, err := Open(ctx, dir, Options{})
+		if err != nil {
+			return err
+		}
+		return errors.Join(d.Backup(ctx, to), d.Close())
+	}
 	if _, err := os.Stat(path); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -100,6 +101,8 @@ type DB struct {
 	changed  chan struct{}
 
 	changes, imports *metrics.Counter
+	// away says that PostgreSQL could not be reached at the last try.
+	away atomic.Bool
 
 	// secrets seals and opens secret texts; sealing guards what it holds.
 	secrets *sealer
@@ -123,6 +126,18 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 	if err := findPlace(dir, &o); err != nil {
 		return nil, err
 	}
+	d, err := openAt(ctx, dir, o)
+	if err == nil && d.postgres != nil {
+		err = writePlace(dir, place{o.DSN, o.Schema})
+	}
+	if err != nil && d != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, err
+}
+
+// openAt opens the database that the options name, whatever the folder says.
+func openAt(ctx context.Context, dir string, o Options) (*DB, error) {
 	d := &DB{
 		path: filepath.Join(dir, FileName), dir: dir, ids: o.IDs, log: o.Logger, now: o.Now, changed: make(chan struct{}, 1),
 		declared: make(map[model.HostID][]model.Item),
@@ -140,6 +155,12 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 	}
 	d.changes = set.GetOrCreateCounter("tidemark_confdb_changes_total")
 	d.imports = set.GetOrCreateCounter("tidemark_confdb_imports_total")
+	set.GetOrCreateGauge("tidemark_confdb_away", func() float64 {
+		if d.away.Load() {
+			return 1
+		}
+		return 0
+	})
 	if err := removePlans(dir); err != nil {
 		d.log.Warn("copies that an interrupted plan left could not be removed", "error", err)
 	}
@@ -153,11 +174,6 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 	d.sql.SetConnMaxIdleTime(0)
 	if err := d.prepare(ctx); err != nil {
 		return nil, errors.Join(d.wrap("open", err), d.sql.Close())
-	}
-	if o.DSN != "" {
-		if err := writePlace(dir, place{o.DSN, o.Schema}); err != nil {
-			return nil, errors.Join(err, d.sql.Close())
-		}
 	}
 	if err := d.sealClear(ctx); err != nil {
 		if errors.Is(err, ErrDamaged) || errors.Is(err, ErrInUse) || ctx.Err() != nil {

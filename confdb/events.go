@@ -45,15 +45,25 @@ func record(ctx context.Context, tx *sql.Tx, events []model.Event, states []mode
 	return errors.Join(err, c.closeStatements())
 }
 
+// putEvent inserts an event. PostgreSQL may have committed what it could not tell us of any more, and then the same event comes again.
+const putEvent = `INSERT INTO events (id, trigger_id, host_id, at, problem, severity, name, opdata, tags, problem_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (id) DO UPDATE SET id = excluded.id
+	WHERE events.trigger_id = excluded.trigger_id AND events.at = excluded.at AND events.problem = excluded.problem AND events.problem_id = excluded.problem_id`
+
 func (c *change) event(ctx context.Context, e *model.Event) error {
-	err := c.exec(ctx, `INSERT INTO events (id, trigger_id, host_id, at, problem, severity, name, opdata, tags, problem_id)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, e.ID, e.TriggerID, e.HostID, e.At, e.Problem, e.Severity, e.Name, e.OpData,
-		packTags(e.Tags), e.ProblemID)
+	put, err := c.prepare(ctx, putEvent)
 	if err != nil {
 		return err
 	}
+	done, err := put.ExecContext(ctx, e.ID, e.TriggerID, e.HostID, e.At, e.Problem, e.Severity, e.Name, e.OpData, packTags(e.Tags), e.ProblemID)
+	if err != nil {
+		return err
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, errors.New("another event has this id"))
+	}
 	if e.Problem {
-		return c.exec(ctx, "INSERT INTO problems (event_id, host_id, at) VALUES (?, ?, ?)", e.ID, e.HostID, e.At)
+		return c.exec(ctx, "INSERT INTO problems (event_id, host_id, at) VALUES (?, ?, ?) ON CONFLICT (event_id) DO NOTHING", e.ID, e.HostID, e.At)
 	}
 	return c.exec(ctx, "UPDATE problems SET recovered_at = ?, recovery_id = ? WHERE event_id = ? AND recovered_at = 0",
 		max(e.At, 1), e.ID, e.ProblemID)

@@ -64,6 +64,21 @@ func TestRecord_isOneTransaction(t *testing.T) {
 	}
 }
 
+// TestRecord_again records once more what a lost connection left in doubt.
+func TestRecord_again(t *testing.T) {
+	ctx := context.Background()
+	d := open(t, t.TempDir())
+	record3(t, d)
+	record3(t, d)
+	list, total, err := d.Problems(ctx, ProblemFilter{})
+	if err != nil || total != 2 || list[0].ID != 2 || list[0].RecoveredAt != 0 || list[1].RecoveredAt != 3000 {
+		t.Errorf("problems after the second time: %d, %+v, %v", total, list, err)
+	}
+	if events, err := d.Events(ctx, EventFilter{}); err != nil || len(events) != 3 {
+		t.Errorf("%d events after the second time, %v, want 3", len(events), err)
+	}
+}
+
 func TestProblems_filters(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, t.TempDir())

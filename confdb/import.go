@@ -103,7 +103,7 @@ var errPlanned = errors.New("planned only")
 // The error is for files that cannot be read as an export, and for failures of the database; then nothing was changed.
 // A mistake in one object leaves that object out and is a remark in the report.
 func (d *DB) Import(ctx context.Context, name string, src []byte, o ImportOptions) (*Report, error) {
-	if o.Plan && len(src) > maxPlanInPlaceBytes && d.postgres == nil {
+	if o.Plan && len(src) > maxPlanInPlaceBytes {
 		return d.planOnCopy(ctx, name, src, o)
 	}
 	return d.importThen(ctx, name, src, o, nil)

@@ -48,7 +48,7 @@ func (d *DB) planOnCopy(ctx context.Context, name string, src []byte, o ImportOp
 		return nil, ErrPlanning
 	}
 	defer d.planning.Unlock()
-	dir, err := os.MkdirTemp(filepath.Dir(d.path), planPattern)
+	dir, err := os.MkdirTemp(d.dir, planPattern)
 	if err != nil {
 		return nil, d.wrap("plan", err)
 	}
@@ -69,6 +69,10 @@ func (d *DB) planOnCopy(ctx context.Context, name string, src []byte, o ImportOp
 // copyConfiguration makes a database in dir with all that an import may look at. Changes wait meanwhile: for about a
 // sixth of the time that the import takes.
 func (d *DB) copyConfiguration(ctx context.Context, dir string) (err error) {
+	if d.postgres != nil {
+		_, err := d.copyToFile(ctx, dir, notPlanned)
+		return err
+	}
 	scratch, err := Open(ctx, dir, Options{})
 	if err != nil {
 		return err

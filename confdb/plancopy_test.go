@@ -2,7 +2,6 @@ package confdb
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -55,11 +54,10 @@ func TestPlan_copy(t *testing.T) {
 	if err := d.DeleteHost(ctx, hosts(t, d)["meanwhile"].Host.ID); err != nil {
 		t.Fatal(err)
 	}
-	if references, err := d.sql.QueryContext(ctx, "PRAGMA foreign_keys"); err != nil || each(references, func(r *sql.Rows) error {
-		var on bool
-		return errors.Join(r.Scan(&on), map[bool]error{false: errors.New("the plan left references unchecked")}[on])
-	}) != nil {
-		t.Error("references are not checked after a plan", err)
+	if on := true; d.postgres == nil {
+		if err := d.sql.QueryRowContext(ctx, "PRAGMA foreign_keys").Scan(&on); err != nil || !on {
+			t.Error("references are not checked after a plan", err)
+		}
 	}
 	if after := dump(t, d); after != before || d.ids.(*counter).last != ids {
 		t.Errorf("the plan changed the database to\n%s\nand the ids from %d to %d", after, ids, d.ids.(*counter).last)

@@ -41,6 +41,7 @@ func (d *DB) connectPostgres(o Options) error {
 	c.Session = o.Session
 	config := c.Config()
 	d.path = fmt.Sprintf("the configuration in PostgreSQL (%s, database %s, schema %s)", config.Host, config.Database, o.Schema)
+	c.Connected = d.connected
 	d.postgres, d.sql = c, sql.OpenDB(c)
 	return nil
 }
@@ -114,13 +115,35 @@ func away(err error) bool {
 	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn)
 }
 
+// awayError is ErrAway with what was tried.
+type awayError struct {
+	text  string
+	cause error
+}
+
+func (e *awayError) Error() string   { return e.text + ": " + e.cause.Error() }
+func (e *awayError) Unwrap() []error { return []error{ErrAway, e.cause} }
+
+// Unavailable tells the API that the same request may succeed later.
+func (e *awayError) Unavailable() bool { return true }
+
+// connected notes a new connection.
+func (d *DB) connected() {
+	if d.away.CompareAndSwap(true, false) {
+		d.log.Info("the configuration database is reached again", "database", d.path)
+	}
+}
+
 func (d *DB) wrapPostgres(what string, err error) error {
 	var refused *pgconn.PgError
 	switch {
 	case errors.Is(err, pgdriver.ErrLocked):
 		return fmt.Errorf("%s is %w", d.path, ErrInUse)
 	case away(err):
-		return fmt.Errorf("%s %w: %s: %w", d.path, ErrAway, what, err)
+		if d.away.CompareAndSwap(false, true) {
+			d.log.Error("the configuration database cannot be reached; what has to be written waits, and it is tried again", "database", d.path, "error", err)
+		}
+		return &awayError{fmt.Sprintf("%s %v; it is tried again: %s", d.path, ErrAway, what), err}
 	case errors.As(err, &refused) && refused.Code == diskFullCode:
 		err = fmt.Errorf("%w: %w", err, syscall.ENOSPC)
 	}

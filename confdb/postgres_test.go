@@ -1,6 +1,7 @@
 package confdb
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -40,7 +41,7 @@ func wasOpened(dir string) bool {
 
 // fileTests are about SQLite's file, or start PostgreSQL themselves.
 var fileTests = []string{
-	"TestOnPostgres", "TestRebuild", "TestOpen_migrates", "TestOpen_noDatabase", "TestOpen_needsNoSharedMemoryFile", "TestPages", "TestPlan", "TestDB_WritePages_refuses", "TestDiskFull",
+	"TestOnPostgres", "TestRebuild", "TestOpen_migrates", "TestOpen_noDatabase", "TestOpen_needsNoSharedMemoryFile", "TestPages", "TestMove", "TestDB_WritePages_refuses", "TestDiskFull",
 }
 
 // TestOnPostgres runs all other tests of this package again, on PostgreSQL.
@@ -66,5 +67,68 @@ func TestOnPostgres(t *testing.T) {
 	}
 	if testing.Verbose() {
 		t.Logf("%s", out)
+	}
+}
+
+// columnsOf lists the columns of all tables.
+func columnsOf(t *testing.T, d *DB, query string) string {
+	t.Helper()
+	list, err := texts(t.Context(), d.sql, query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(list, "\n")
+}
+
+// TestMove_columns: both databases have the same tables with the same columns, however migrations were written.
+func TestMove_columns(t *testing.T) {
+	c, err := pgtest.Start("-cfsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Remove)
+	file := open(t, t.TempDir())
+	tables, err := Open(t.Context(), t.TempDir(), Options{DSN: c.DSN("postgres")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tables.Close() })
+	want := columnsOf(t, file, `SELECT m.name || '.' || c.name || ' ' || CASE c.type WHEN 'INTEGER' THEN 'bigint' WHEN 'BLOB' THEN 'bytea' ELSE lower(c.type) END
+		FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.name NOT LIKE 'goose_%' ORDER BY 1`)
+	got := columnsOf(t, tables, `SELECT (table_name || '.' || column_name || ' ' || data_type) COLLATE "C" FROM information_schema.columns
+		WHERE table_schema = current_schema() AND table_name NOT LIKE 'goose_%' ORDER BY 1`)
+	if got != want {
+		t.Errorf("PostgreSQL has\n%s\nSQLite has\n%s", got, want)
+	}
+	if folded := columnsOf(t, tables, `SELECT table_name || '.' || column_name FROM information_schema.columns
+		WHERE table_schema = current_schema() AND table_name NOT LIKE 'goose_%' AND data_type = 'text' AND coalesce(collation_name, '') <> 'C'`); folded != "" {
+		t.Errorf("columns that are not compared byte by byte:\n%s", folded)
+	}
+}
+
+func TestMove_refusesAnotherProgram(t *testing.T) {
+	c, err := pgtest.Start("-cfsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Remove)
+	db, err := sql.Open("pgx", c.DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE TABLE hosts (hostid bigint)"); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if _, err := Open(t.Context(), dir, Options{DSN: c.DSN("postgres"), Schema: "public"}); err == nil || !strings.Contains(err.Error(), "it has tables of another program") {
+		t.Errorf("Open over Zabbix's tables: %v", err)
+	}
+	if Exists(dir) {
+		t.Error("the folder says that its configuration is there")
+	}
+	open(t, dir)
+	if _, err := Open(t.Context(), dir, Options{DSN: c.DSN("postgres")}); err == nil || !strings.Contains(err.Error(), "tidemark config migrate") {
+		t.Errorf("Open of an empty database beside config.db: %v", err)
 	}
 }

@@ -37,6 +37,8 @@ type Connector struct {
 	config *pgx.ConnConfig
 	schema string
 	driver driver.Driver
+	// Connected, if not nil, is called after each connection that was made.
+	Connected func()
 }
 
 // New reads a connection string. Tables are looked for in the schema only.
@@ -87,6 +89,9 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	if err := c.lock(ctx, conn.inner.Conn()); err != nil {
 		return nil, errors.Join(err, conn.Close())
+	}
+	if c.Connected != nil {
+		c.Connected()
 	}
 	return conn, nil
 }
@@ -204,6 +209,15 @@ func (c *Conn) ready() error {
 		return nil
 	}
 	return c.open.keep()
+}
+
+// CopyFrom writes rows into a table, the fastest way that there is.
+func (c *Conn) CopyFrom(ctx context.Context, table string, columns []string, source pgx.CopyFromSource) error {
+	if err := c.ready(); err != nil {
+		return err
+	}
+	_, err := c.inner.Conn().CopyFrom(ctx, pgx.Identifier{table}, columns, source)
+	return err
 }
 
 // CheckNamedValue turns a value into what a column can hold, as SQLite's driver does: truth values are numbers there. PostgreSQL refuses
