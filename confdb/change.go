@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"tidemark/confdb/pgdriver"
 	"tidemark/model"
 )
 
@@ -110,7 +111,13 @@ func (c *change) closeStatements() error {
 	return errors.Join(errs...)
 }
 
+// exec runs a statement. PostgreSQL may be sent it later, together with others, and its error comes then; see execNow.
 func (c *change) exec(ctx context.Context, query string, args ...any) error {
+	return c.execNow(pgdriver.Later(ctx), query, args...)
+}
+
+// execNow is exec for who looks at the error.
+func (c *change) execNow(ctx context.Context, query string, args ...any) error {
 	s, err := c.prepare(ctx, query)
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func (d *DB) PutUser(ctx context.Context, u *model.User) error {
 	return d.change(ctx, "store user", func(c *change) error {
 		args := []any{u.Name, u.Role, u.AllHosts, u.Disabled, pack(u.Groups), u.Password}
 		if u.ID != 0 {
-			err := c.exec(ctx, "UPDATE users SET name = ?, role = ?, all_hosts = ?, disabled = ?, groups = ?, password = ? WHERE id = ?", append(args, u.ID)...)
+			err := c.execNow(ctx, "UPDATE users SET name = ?, role = ?, all_hosts = ?, disabled = ?, groups = ?, password = ? WHERE id = ?", append(args, u.ID)...)
 			return taken(err, "user "+u.Name)
 		}
 		id, err := c.insert(ctx, "INSERT INTO users (name, role, all_hosts, disabled, groups, password, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -132,6 +132,9 @@ type Conn struct {
 	inner *stdlib.Conn
 	// open are the rows that are being read.
 	open *rows
+	// queue are the statements of the transaction that wait; see Later.
+	queue pgx.Batch
+	inTx  bool
 }
 
 // Close is there for database/sql.
@@ -160,10 +163,15 @@ func (c *Conn) Begin() (driver.Tx, error) {
 
 // BeginTx begins a transaction. As the session has the tables to itself, the isolation does not matter.
 func (c *Conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
-	if err := c.ready(); err != nil {
+	if err := c.ready(ctx); err != nil {
 		return nil, err
 	}
-	return c.inner.BeginTx(ctx, o)
+	inner, err := c.inner.BeginTx(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	c.inTx, c.queue = true, pgx.Batch{}
+	return &tx{c, inner}, nil
 }
 
 // ExecContext is there for database/sql.
@@ -172,11 +180,17 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.Name
 }
 
 func (c *Conn) exec(ctx context.Context, t *Text, args []driver.NamedValue) (driver.Result, error) {
-	if err := c.ready(); err != nil {
-		return nil, err
-	}
 	query, args, err := t.Typed(args)
 	if err != nil {
+		return nil, err
+	}
+	if c.put(ctx, query, args) {
+		if len(c.queue.QueuedQueries) >= maxLater {
+			err = c.ready(ctx)
+		}
+		return driver.ResultNoRows, err
+	}
+	if err := c.ready(ctx); err != nil {
 		return nil, err
 	}
 	return c.inner.ExecContext(ctx, query, args)
@@ -188,7 +202,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 }
 
 func (c *Conn) query(ctx context.Context, t *Text, args []driver.NamedValue) (driver.Rows, error) {
-	if err := c.ready(); err != nil {
+	if err := c.ready(ctx); err != nil {
 		return nil, err
 	}
 	query, args, err := t.Typed(args)
@@ -203,8 +217,15 @@ func (c *Conn) query(ctx context.Context, t *Text, args []driver.NamedValue) (dr
 	return c.open, nil
 }
 
-// ready makes the connection free for the next statement: SQLite has several at once, PostgreSQL one, so what is left of its rows goes to memory.
-func (c *Conn) ready() error {
+// ready sends what waits and makes the connection free for the next statement: SQLite has several at once, PostgreSQL one, so what is left of its rows goes to memory.
+func (c *Conn) ready(ctx context.Context) error {
+	if err := c.keepOpen(); err != nil {
+		return err
+	}
+	return c.flush(ctx)
+}
+
+func (c *Conn) keepOpen() error {
 	if c.open == nil {
 		return nil
 	}
@@ -213,7 +234,7 @@ func (c *Conn) ready() error {
 
 // CopyFrom writes rows into a table, the fastest way that there is.
 func (c *Conn) CopyFrom(ctx context.Context, table string, columns []string, source pgx.CopyFromSource) error {
-	if err := c.ready(); err != nil {
+	if err := c.ready(ctx); err != nil {
 		return err
 	}
 	_, err := c.inner.Conn().CopyFrom(ctx, pgx.Identifier{table}, columns, source)
