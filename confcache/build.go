@@ -277,7 +277,7 @@ func (h *hostBuilder) resolveMasters() {
 	}
 }
 
-// markRemote marks the items whose values a proxy asks for and preprocesses: all but calculated ones and web scenarios, and what is made of those.
+// markRemote marks the items whose values a proxy asks for and preprocesses: all but calculated ones and what is made of those.
 func (h *hostBuilder) markRemote() {
 	if h.host.Proxy == 0 {
 		return
@@ -293,7 +293,7 @@ func (h *hostBuilder) markRemote() {
 			}
 			source = &h.entry.items[n]
 		}
-		item.Remote = source.Type != model.Calculated && source.Type != model.WebTest
+		item.Remote = source.Type != model.Calculated
 	}
 }
 

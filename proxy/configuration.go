@@ -129,7 +129,7 @@ func (c *configuration) use(body []byte, r *proxyconfig.Received) {
 		}
 	}
 	if r.Passed > 0 && r.Passed != c.received.Passed {
-		c.logger.Warn("network discovery rules and web scenarios that the server wants from this proxy are not done", "count", r.Passed)
+		c.logger.Warn("network discovery rules that the server wants from this proxy are not done", "count", r.Passed)
 	}
 	c.body, c.received = body, r
 	c.keys.Apply(r.TLS)

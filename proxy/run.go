@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tidemark/histcache"
+	"tidemark/model"
+	"tidemark/wire/proxyconfig"
 	"tidemark/wire/zbx"
 )
 
@@ -78,6 +80,7 @@ func (p *Proxy) keep(ctx context.Context) error {
 			return err
 		}
 		p.facts.observe(b)
+		dropOwn(b)
 		if p.o.Page != nil {
 			p.o.Page.Show(b)
 		}
@@ -93,6 +96,21 @@ func (p *Proxy) keep(ctx context.Context) error {
 		b.Free()
 		p.histcache.Done(size)
 	}
+}
+
+// dropOwn takes out the rows of items that the proxy made by itself: of web scenarios the server knows only what other items take out of them.
+func dropOwn(b *model.Batch) {
+	kept := 0
+	for i, id := range b.Items {
+		if proxyconfig.IsOwn(id) {
+			continue
+		}
+		if kept != i {
+			b.CopyRow(kept, i)
+		}
+		kept++
+	}
+	b.Truncate(kept)
 }
 
 // refuseWaiting ends the requests whose values are still in the history cache when nobody takes them any more.

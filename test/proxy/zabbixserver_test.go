@@ -167,10 +167,34 @@ const (
 	zabbixPing
 	zabbixRule
 	zabbixPrototype
+	zabbixStatus
 )
 
+// zabbixShop are the rows of a web scenario on a site, whose address comes from a macro.
+func zabbixShop(site *shop) string {
+	return "insert into hostmacro (hostmacroid,hostid,macro,value) values (90002,40002,'{$SITE}','" + site.URL + "');\n" +
+		"insert into httptest (httptestid,hostid,name,delay) values (90000,40002,'Shop','1s');\n" +
+		"insert into httpstep (httpstepid,httptestid,name,no,url) values (90001,90000,'basket',2,'{$SITE}/{basket}'), (90002,90000,'open',1,'{$SITE}/');\n" +
+		"insert into httptest_field (httptest_fieldid,httptestid,type,name,value) values (90000,90000,0,'X-From','branch');\n" +
+		"insert into httpstep_field (httpstep_fieldid,httpstepid,type,name,value) values (90000,90002,1,'{basket}','regex:basket=([a-z0-9]+)');\n" +
+		fmt.Sprintf("insert into httpstepitem (httpstepitemid,httpstepid,itemid,type) values (90000,90001,%d,0);\n", zabbixStatus)
+}
+
+// checkZabbixShop looks at the values of a web scenario: none is there twice. One run may be lost with a kill of the proxy, while it is under way.
+func checkZabbixShop(t *testing.T, d *database, site *shop) {
+	t.Helper()
+	runs := int(site.runs.Load())
+	until(t, "Zabbix has the runs of the web scenario", func() bool { return len(d.values("history_uint", zabbixStatus)) >= runs-2 })
+	statuses := d.values("history_uint", zabbixStatus)
+	for n := 1; n < len(statuses); n++ {
+		if statuses[n] <= statuses[n-1] {
+			t.Fatalf("the runs of the web scenario have the statuses %q", statuses)
+		}
+	}
+}
+
 // zabbixObjects are a proxy with a key and a host of it, whose macros come from itself, from a template and from all hosts.
-func zabbixObjects(a *agent) string {
+func zabbixObjects(a *agent, site *shop) string {
 	item := func(id, kind, valueType, flags int, key, more string) string {
 		return fmt.Sprintf("insert into items (itemid,type,hostid,name,key_,value_type,flags,interfaceid) values (%d,%d,40002,'%s','%s',%d,%d,null); insert into item_rtdata (itemid) values (%d); %s\n",
 			id, kind, key, key, valueType, flags, id, more)
@@ -196,6 +220,7 @@ func zabbixObjects(a *agent) string {
 		item(zabbixPing, 0, 3, 0, "agent.ping", with(zabbixPing, "delay='1s', interfaceid=40001")) +
 		item(zabbixRule, 2, 4, 1, "found", "") +
 		item(zabbixPrototype, 2, 3, 2, "of[{#N}]", fmt.Sprintf("insert into item_discovery (itemdiscoveryid,itemid,parent_itemid) values (90000,%d,%d);", zabbixPrototype, zabbixRule)) +
+		item(zabbixStatus, 9, 3, 0, shopStatus, zabbixShop(site)) +
 		"commit;"
 }
 
@@ -207,7 +232,8 @@ func TestTidemarkProxy_zabbixServer(t *testing.T) {
 	psk := write(t, z.dir, "psk", pskText)
 	p := startTidemarkProxy(t, z.address, "  tls: {connect: psk, psk_identity: branch key, psk_file: "+psk+"}\n")
 	a := newAgent(t, p)
-	d.run("zabbix", zabbixObjects(a))
+	site := startShop(t)
+	d.run("zabbix", zabbixObjects(a, site))
 	z.start(d)
 	began := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
 	until(t, "the proxy has its configuration", func() bool { return sendTo(p.address, fmt.Sprintf("db1 probe %d 0 1\n", began.Unix())) })
@@ -253,6 +279,7 @@ func TestTidemarkProxy_zabbixServer(t *testing.T) {
 	same("history_uint", zabbixNumbers, numbers)
 	same("history_text", zabbixDependent, dependent)
 	same("history_log", zabbixLog, lines)
+	checkZabbixShop(t, d, site)
 	until(t, "Zabbix knows what a large discovery found", func() bool { return d.run("zabbix", "select count(*) from items where key_='of[899]'") == "1" })
 	until(t, "Zabbix knows that the agent answers", func() bool { return d.run("zabbix", "select available from interface where interfaceid=40001") == "1" })
 	until(t, "Zabbix knows how far the log was read", func() bool {

@@ -26,7 +26,7 @@ type Received struct {
 	Interfaces map[model.HostID][]uint64
 	// Logs say how far the logs of items were read.
 	Logs map[model.ItemID]LogPosition
-	// Passed counts what the proxy is to do and does not: rules of network discovery and web scenarios.
+	// Passed counts what the proxy is to do and does not: rules of network discovery.
 	Passed int
 }
 
@@ -54,6 +54,7 @@ type decoder struct {
 	templates map[uint64][]uint64
 	// regexps are the places of global regular expressions by their id.
 	regexps map[uint64]int
+	web     webDecoder
 }
 
 type host struct {
@@ -88,10 +89,7 @@ func Decode(body []byte) (*Received, error) {
 		hosts: map[uint64]*host{}, byInterface: map[uint64]*host{}, items: map[uint64]*item{}, macros: map[uint64][]model.Macro{}, templates: map[uint64][]uint64{}, regexps: map[uint64]int{},
 		out: Received{Rules: map[model.ItemID]bool{}, Interfaces: map[model.HostID][]uint64{}, Logs: map[model.ItemID]LogPosition{}},
 	}
-	steps := []struct {
-		table string
-		row   func(*reader)
-	}{
+	steps := []tableReader{
 		{"globalmacro", d.globalMacro},
 		{"regexps", d.regexp},
 		{"expressions", d.expression},
@@ -107,9 +105,8 @@ func Decode(body []byte) (*Received, error) {
 		{"config", d.newcomers},
 		{"config_autoreg_tls", d.newcomerKey},
 		{"drules", func(*reader) { d.out.Passed++ }},
-		{"httptest", func(*reader) { d.out.Passed++ }},
 	}
-	for _, s := range steps {
+	for _, s := range append(steps, d.webTables()...) {
 		text, ok := raw[s.table]
 		if !ok {
 			continue
@@ -128,6 +125,7 @@ func Decode(body []byte) (*Received, error) {
 // finish puts items into their hosts and finds what refers to each other.
 func (d *decoder) finish() *Received {
 	slices.Sort(d.order)
+	d.web.finish()
 	for _, id := range d.order {
 		h := d.hosts[id]
 		h.Host.Macros = d.macros[id]
@@ -274,8 +272,8 @@ func (d *decoder) item(r *reader) {
 		return
 	}
 	valueType, kind := r.number("value_type"), r.number("type")
-	if d.items[id] != nil || valueType < 0 || valueType > int(model.Binary) || kind < 0 || kind > 255 {
-		r.err = fmt.Errorf("item %d is there twice, or is of type %d with values of type %d", id, kind, valueType)
+	if d.items[id] != nil || IsOwn(model.ItemID(id)) || valueType < 0 || valueType > int(model.Binary) || kind < 0 || kind > 255 {
+		r.err = fmt.Errorf("item %d is there twice, has too large an id, or is of type %d with values of type %d", id, kind, valueType)
 		return
 	}
 	i := &item{host: h, master: r.large("master_itemid")}

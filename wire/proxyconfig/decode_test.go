@@ -136,6 +136,11 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(body)
+	web, _ := webConfiguration()
+	if body, err = Encode(nil, web, nil); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body)
 	f.Add([]byte(`{"hosts":{"fields":null,"data":[[]]}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := Decode(body)

@@ -74,6 +74,7 @@ const (
 // encoder fills the tables.
 type encoder struct {
 	hosts, interfaces, snmp, items, rtdata, steps, params *table
+	web                                                   *webEncoder
 	positions                                             func(model.ItemID) (size, mtime uint64)
 }
 
@@ -81,7 +82,7 @@ type encoder struct {
 func Encode(dst []byte, c *Configuration, positions func(model.ItemID) (size, mtime uint64)) ([]byte, error) {
 	e := &encoder{
 		hosts: newTable(hostFields), interfaces: newTable(interfaceFields), snmp: newTable(snmpFields), items: newTable(itemFields),
-		rtdata: newTable("itemid lastlogsize mtime"), steps: newTable(stepFields), params: newTable(paramFields), positions: positions,
+		rtdata: newTable("itemid lastlogsize mtime"), steps: newTable(stepFields), params: newTable(paramFields), web: newWebEncoder(), positions: positions,
 	}
 	for i := range c.Hosts {
 		if err := e.host(&c.Hosts[i]); err != nil {
@@ -125,10 +126,8 @@ func Encode(dst []byte, c *Configuration, positions func(model.ItemID) (size, mt
 		{"expressions", expressions},
 		{"hstgrp", group},
 		{"config", config},
-		{"httptest", newTable("httptestid name delay hostid")},
-		{"httpstep", newTable("httpstepid httptestid name no url")},
-		{"config_autoreg_tls", newcomers},
 	}
+	tables = append(append(tables, e.web.tables()...), named{"config_autoreg_tls", newcomers})
 	dst = append(dst, '{')
 	for i, t := range tables {
 		text, err := json.Marshal(t.table)
@@ -159,8 +158,12 @@ func (e *encoder) host(h *Host) error {
 		e.face(h, i)
 	}
 	for _, item := range inOrder(h.Items) {
-		if err := e.item(h, item); err != nil {
-			return err
+		as, err := e.web.item(item)
+		if err == nil && as != nil {
+			err = e.item(h, as)
+		}
+		if err != nil {
+			return fmt.Errorf("host %s: %w", h.Host.Host, err)
 		}
 	}
 	return nil
