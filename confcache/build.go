@@ -314,16 +314,13 @@ func interval(delay string) (time.Duration, error) {
 	return d, nil
 }
 
-// maxRetention is what Zabbix allows: 25 years.
-const maxRetention = 25 * 365 * 24 * time.Hour
-
 func (h *hostBuilder) retention(what, text string) (time.Duration, error) {
 	text, err := h.macros.expand(text)
 	if err != nil || text == "" {
 		return defaultRetention, err
 	}
-	d, ok := expr.ParseDuration(text, false)
-	if !ok || d < 0 || d > maxRetention {
+	d, ok := expr.ParseRetention(text)
+	if !ok {
 		return defaultRetention, fmt.Errorf("%s %q; expected 0 or up to 25 years, such as 90d", what, text)
 	}
 	return d, nil

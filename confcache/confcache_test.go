@@ -152,6 +152,26 @@ func TestSnapshot_faults(t *testing.T) {
 	}
 }
 
+// TestSnapshot_retention takes as much as Zabbix does, 25 years.
+func TestSnapshot_retention(t *testing.T) {
+	s := newSource()
+	h := hostConfig(1, "h", item(1, 1, "a"), item(2, 1, "b"))
+	h.Items[0].HistoryText, h.Items[0].TrendsText = "3650d", "9125d"
+	h.Items[1].HistoryText = "9126d"
+	s.put(h)
+	c := New(s, Options{})
+	refresh(t, c)
+	snap := c.Snapshot()
+	const day = 24 * time.Hour
+	if i, ok := snap.ItemByKey(1, "a"); !ok || i.History != 3650*day || i.Trends != 9125*day {
+		t.Errorf("kept for %v and %v, expected 3650 and 9125 days", i.History, i.Trends)
+	}
+	want := `history "9126d"; expected 0 or up to 25 years, such as 90d`
+	if f := snap.Faults(1); len(f) != 1 || f[0].Reason != want {
+		t.Errorf("faults %v, expected %s", f, want)
+	}
+}
+
 func TestRefresh_tellsWhatChanged(t *testing.T) {
 	s := newSource()
 	s.put(hostConfig(1, "one", item(1, 1, "a"), item(2, 1, "b")))

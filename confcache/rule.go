@@ -64,10 +64,10 @@ func (h *hostBuilder) lifetime(key, what string, l *model.Lifetime) {
 		return
 	}
 	text, err := h.macros.expand(l.Text)
-	d, ok := expr.ParseDuration(text, false)
+	d, ok := expr.ParseRetention(text)
 	switch {
 	case err != nil:
-	case !ok || d < 0 || d > maxRetention:
+	case !ok:
 		err = fmt.Errorf("%s %q; expected 0 or up to 25 years, such as 7d", what, text)
 	case d == 0:
 		l.Kind = model.LifetimeImmediately

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"tidemark/expr"
 	"tidemark/internal/schedule"
@@ -24,8 +23,7 @@ func (d *decoder) checkItem(n *node, f *itemFields) {
 		d.report.remark(d.path, place("delay"), "delay: %v; kept, but not collected", err)
 	}
 	for _, x := range []struct{ field, text string }{{"history", f.history}, {"trends", f.trends}} {
-		span, ok := expr.ParseDuration(x.text, false)
-		if hasMacro(x.text) || ok && span >= 0 && span <= 25*365*24*time.Hour {
+		if _, ok := expr.ParseRetention(x.text); ok || hasMacro(x.text) {
 			continue
 		}
 		d.report.remark(d.path, place(x.field), "%s %q: expected 0 or up to 25 years, such as 31d; kept, but not collected", x.field, x.text)

@@ -3,6 +3,7 @@ package expr
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestParse_errors(t *testing.T) {
@@ -147,4 +148,24 @@ func FuzzParse(f *testing.F) {
 		m.Values = noValues{}
 		m.Evaluate(t.Context(), e.Program, make([]Item, len(e.Refs)), Moment{At: 1e18, Now: 1e18})
 	})
+}
+
+func TestParseRetention(t *testing.T) {
+	f := func(text string, want time.Duration, ok bool) {
+		t.Helper()
+		if got, is := ParseRetention(text); got != want || is != ok {
+			t.Errorf("ParseRetention(%q) = %v, %v, want %v, %v", text, got, is, want, ok)
+		}
+	}
+	f("0", 0, true)
+	f("31d", 31*24*time.Hour, true)
+	f("3650d", 3650*24*time.Hour, true)
+	f("9125d", MaxRetention, true)
+	f("788400000", MaxRetention, true)
+	f("9126d", 0, false)
+	f("788400001", 0, false)
+	f("10y", 0, false)
+	f("99999999999999999999d", 0, false)
+	f("-1d", 0, false)
+	f("", 0, false)
 }

@@ -11,6 +11,9 @@ import (
 // MaxSpan is the longest period and time shift that a function may ask for.
 const MaxSpan = 5 * 366 * 24 * time.Hour
 
+// MaxRetention is the longest that Zabbix lets values, trends and lost resources stay: 25 years.
+const MaxRetention = 25 * 365 * 24 * time.Hour
+
 // MaxCount is the largest #N that a function may ask for.
 const MaxCount = 1 << 20
 
@@ -285,6 +288,15 @@ func (w *Window) setShifts(shifts []shift, aligned bool) string {
 
 // ParseDuration reads a number of seconds with an optional unit s m h d w, with long also M and y (of 30 and 365 days).
 func ParseDuration(text string, long bool) (time.Duration, bool) {
+	return parseSpan(text, long, MaxSpan)
+}
+
+// ParseRetention reads how long values are kept: a number of seconds with an optional unit s m h d w, at most MaxRetention.
+func ParseRetention(text string) (time.Duration, bool) {
+	return parseSpan(text, false, MaxRetention)
+}
+
+func parseSpan(text string, long bool, most time.Duration) (time.Duration, bool) {
 	unit := time.Second
 	if n := len(text); n > 1 && !isDigit(text[n-1]) {
 		switch text[n-1] {
@@ -310,7 +322,7 @@ func ParseDuration(text string, long bool) (time.Duration, bool) {
 		text = text[:n-1]
 	}
 	v, err := strconv.ParseUint(text, 10, 40)
-	if err != nil || v > uint64(MaxSpan/unit) {
+	if err != nil || v > uint64(most/unit) {
 		return 0, false
 	}
 	return time.Duration(v) * unit, true

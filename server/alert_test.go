@@ -105,5 +105,8 @@ actions: [{name: all, conditions: [{type: host_group, value: Tests}], operations
 	r.call(http.MethodPut, "/api/alerting", "actions: [{name: x, operations: [{receivers: [nobody]}]}]", http.StatusUnprocessableEntity)
 	r.call(http.MethodDelete, "/api/alerting/action/none", "", http.StatusNotFound)
 	r.call(http.MethodPost, "/api/problems/99/acknowledge", `{}`, http.StatusNotFound)
+	r.call(http.MethodPost, "/api/problems/18446744073709551615/acknowledge", `{}`, http.StatusBadRequest)
+	r.call(http.MethodPost, "/api/problem-updates", `{"event_ids":["9223372036854775808"],"close":true}`, http.StatusBadRequest)
+	r.call(http.MethodGet, "/api/problems?host=9223372036854775808", "", http.StatusBadRequest)
 	r.call(http.MethodDelete, "/api/alerting/action/all", "", http.StatusOK)
 }

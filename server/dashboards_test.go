@@ -39,6 +39,7 @@ func TestDashboards(t *testing.T) {
 	must(400, "PUT", path, `{"dashboard":{"name":"Fleet","widgets":[]}}`)
 	must(404, "GET", path+"?version=7", "")
 	must(404, "GET", "/api/dashboards/999", "")
+	must(400, "GET", "/api/dashboards/18446744073709551615", "")
 
 	file := must(200, "GET", "/api/dashboard-file", "")
 	if steps := must(200, "POST", "/api/dashboard-file/plan", file); !strings.Contains(steps, `"what":"unchanged"`) {

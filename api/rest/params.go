@@ -91,9 +91,9 @@ func (p *params) flag(name string) bool {
 	}
 }
 
-// parseID reads a decimal id that is not zero.
+// parseID reads a decimal id that is not zero. The configuration counts in 63 bits: it cannot be asked for more.
 func parseID(what, text string) (uint64, error) {
-	id, err := strconv.ParseUint(text, 10, 64)
+	id, err := strconv.ParseUint(text, 10, 63)
 	if err != nil || id == 0 {
 		return 0, api.BadRequest(fmt.Sprintf("%s is %.40q, expected a decimal id", what, text))
 	}
@@ -217,7 +217,7 @@ func (p *params) cursorID(kind string) uint64 {
 	if parts == nil {
 		return 0
 	}
-	id, err := strconv.ParseUint(parts[0], 10, 64)
+	id, err := strconv.ParseUint(parts[0], 10, 63)
 	if err != nil {
 		p.fail("cursor does not hold an id")
 	}

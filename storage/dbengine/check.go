@@ -141,6 +141,10 @@ func (c *checking) pair(id datafile.ID) {
 func (c *checking) journal(id datafile.ID) []journal.Extent {
 	name := id.JournalName()
 	b, err := c.read(name, journal.MaxBytes)
+	if isNotExist(err) { // a process that ended between the two files of a pair leaves it so
+		c.note(id.Name(), 0, "it has no journalfile yet; the next start makes one of it")
+		return nil
+	}
 	if err != nil {
 		c.damage(name, 0, "%v", err)
 		return nil

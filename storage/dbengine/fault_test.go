@@ -172,6 +172,39 @@ func TestDB_fullDisk(t *testing.T) {
 	}
 }
 
+// TestDB_fullDiskPairs tries to write pages to a full disk many times: the tries leave no pairs behind.
+func TestDB_fullDiskPairs(t *testing.T) {
+	ctx, fsys := context.Background(), vfs.NewMem()
+	db := openTest(t, fsys, tinyOptions())
+	r := rand.New(rand.NewPCG(3, 3))
+	b := &model.Batch{}
+	for n := range int64(500) {
+		b.AppendUint(1, storagetest.Base+n*1_000_000_000, r.Uint64()>>8)
+	}
+	if err := appendAll(db, b); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		fsys.SetCapacity(fsys.UsedBytes() + 512) // enough for the heads of a pair's files, not for the page
+		if err := db.Flush(ctx); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("%v, expected a full disk", err)
+		}
+	}
+	if n := len(db.pairs.all()); n > 1 {
+		t.Errorf("%d pairs, expected at most one", n)
+	}
+	fsys.SetCapacity(0)
+	if err := db.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := storagetest.Collect(t, db, storagetest.All(1)); len(got) != 500 {
+		t.Errorf("%d values, expected 500", len(got))
+	}
+	if err := errors.Join(db.Close(), noDamage(fsys)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDB_quota writes several times the quota and checks the files' size all the while.
 func TestDB_quota(t *testing.T) {
 	fsys := vfs.NewMem()

@@ -9,6 +9,7 @@ import (
 
 	"tidemark/model"
 	"tidemark/storage/dbengine/extent"
+	"tidemark/storage/dbengine/header"
 	"tidemark/storage/dbengine/page"
 	"tidemark/storage/dbengine/pagecache"
 	"tidemark/storage/dbengine/translog"
@@ -243,6 +244,9 @@ func (db *DB) writeGroup(ctx context.Context, list []*sealed) error {
 	if err := db.writeExtents(p, &x); err != nil {
 		p.failed = true
 		db.closePair() // what failed is not tried again in the same place
+		if p.size == header.Bytes && db.removePair(p) {
+			db.deletePair(p) // nothing is in it, and while the disk is full each try would leave one more
+		}
 		return err
 	}
 	db.install(group, p, x.refs)

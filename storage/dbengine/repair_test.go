@@ -2,6 +2,7 @@ package dbengine
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
@@ -110,5 +111,42 @@ func flipBits(t *testing.T, fsys vfs.FS, dir string, r *rand.Rand, n int) {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestCheck_noJournalfile ends between the two files of a pair: that is no damage, and the next start loses nothing.
+func TestCheck_noJournalfile(t *testing.T) {
+	ctx, fsys := context.Background(), vfs.NewMem()
+	db := openTest(t, fsys, tinyOptions())
+	b := &model.Batch{}
+	for n := range int64(30) {
+		b.AppendUint(1, storagetest.Base+n*1_000_000_000, uint64(n))
+	}
+	if err := errors.Join(appendAll(db, b), db.Flush(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	db.Release(db.LastLSN())
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	id := datafile.ID{Generation: 1, Number: 1}
+	if err := fsys.Remove(filepath.Join("/engine", id.JournalName())); err != nil {
+		t.Fatal(err)
+	}
+	findings, err := Check(fsys, "/engine", nil)
+	if err != nil || len(findings) == 0 || findings[0].File != id.Name() {
+		t.Errorf("findings %v %v, expected a note on %s", findings, err, id.Name())
+	}
+	for _, f := range findings {
+		if f.Damage {
+			t.Errorf("%s, expected notes only", f)
+		}
+	}
+	db = openTest(t, fsys, tinyOptions())
+	if got := storagetest.Collect(t, db, storagetest.All(1)); len(got) != 30 {
+		t.Errorf("%d values after the next start, expected 30", len(got))
+	}
+	if err := errors.Join(db.Close(), noDamage(fsys)); err != nil {
+		t.Error(err)
 	}
 }
