@@ -126,6 +126,32 @@ func TestPermissions_limitedEditor(t *testing.T) {
 	}
 }
 
+// TestPermissions_editableHosts lists for an editor of some host groups the hosts of these, and not those that may only be seen.
+func TestPermissions_editableHosts(t *testing.T) {
+	p := newPermissions(t)
+	p.must("PUT", "/api/user_groups/Owners", `{"grants":[{"host_group":"Own","role":"editor"},{"host_group":"Foreign","role":"viewer"}]}`, p.session("administrator"))
+	f := func(query, session string, want ...string) {
+		t.Helper()
+		var list struct {
+			Hosts []struct{ Host string }
+		}
+		if err := json.Unmarshal([]byte(p.must("GET", "/api/hosts"+query, "", p.session(session))), &list); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, h := range list.Hosts {
+			got = append(got, h.Host)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s as %s: %v, want %v", query, session, got, want)
+		}
+	}
+	f("", "limited-editor", "own-host", "foreign-7f3a")
+	f("?editable=true", "limited-editor", "own-host")
+	f("?editable=true", "viewer")
+	f("?editable=true", "editor", "own-host", "foreign-7f3a")
+}
+
 func FuzzReferredHosts(f *testing.F) {
 	f.Add("last(/h/k)+sum(last_foreach( /*/k?[group=\"G\"]))", "h")
 	f.Fuzz(func(t *testing.T, text, host string) {

@@ -2,12 +2,14 @@ package rest
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"tidemark/access"
 	"tidemark/api"
 	"tidemark/model"
 )
@@ -83,9 +85,18 @@ func visibleName(h *model.Host) string {
 // contains compares in any case of letters; text is in lower case already.
 func contains(s, text string) bool { return strings.Contains(strings.ToLower(s), text) }
 
+// mayEdit reports whether whoever sends a request may change a host that is visible.
+func (a *API) mayEdit(ctx context.Context, id model.HostID) bool {
+	if a.visible == nil {
+		return access.From(ctx).MostRole() >= model.Editor
+	}
+	return a.visible[id] >= model.Editor
+}
+
 func (a *API) listHosts(r *http.Request) (any, error) {
 	p := readParams(r)
 	search, group, limit, after := strings.ToLower(p.text("search")), p.text("group"), p.limit(), p.cursor("host", 2)
+	editable := p.flag("editable")
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -95,6 +106,9 @@ func (a *API) listHosts(r *http.Request) (any, error) {
 			continue
 		}
 		if group != "" && !slices.Contains(h.Groups, group) {
+			continue
+		}
+		if editable && !a.mayEdit(r.Context(), h.ID) {
 			continue
 		}
 		hosts = append(hosts, h)

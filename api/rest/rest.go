@@ -181,7 +181,12 @@ func (a *API) Routes() []api.Route {
 		view("/api/overview", (*API).getOverview, api.Doc{Summary: "The state of everything in one look.", Answer: Overview{}}),
 		view("/api/hosts", (*API).listHosts, api.Doc{
 			Summary: "Hosts by visible name.", Answer: HostList{},
-			Params: []api.Param{paramSearch, {Name: "group", Type: "string", About: "Name of the only host group to list."}, paramLimit, paramCursor},
+			Params: []api.Param{
+				paramSearch,
+				{Name: "group", Type: "string", About: "Name of the only host group to list."},
+				{Name: "editable", Type: "boolean", About: "true for those only that the caller may change."},
+				paramLimit, paramCursor,
+			},
 		}),
 		view("/api/hosts/{id}", (*API).getHost, api.Doc{Summary: "One host, with macros and metadata.", Params: []api.Param{id}, Answer: Host{}}),
 		view("/api/items", (*API).listItems, api.Doc{

@@ -67,6 +67,14 @@ async function tabTo(page, name, limit = 80) {
   assert.fail(`Tab does not come to ${name}`);
 }
 
+/** Changes something and waits until the server has looked at it and the page shows what it said. */
+async function planned(page, change) {
+  const answer = page.waitForResponse((response) => response.url().includes('/api/configuration/plan'));
+  await change();
+  await (await answer).finished();
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
 story('the overview of a new server tells the first steps', async (page) => {
   await page.goto(base);
   await page.getByRole('heading', { name: 'First steps' }).waitFor();
@@ -312,6 +320,9 @@ const VIEWS = [
   '/hosts/web-1/macros',
   '/hosts/web-1/text',
   `/templates/${encodeURIComponent('Linux by Zabbix agent')}/rules?rule=0`,
+  '/macros?fresh=regexp',
+  '/network',
+  '/network?fresh=net',
 ];
 
 async function open(page, view) {
@@ -360,4 +371,106 @@ story('a host is deleted', async (page) => {
   await page.getByRole('button', { name: 'Delete web-1 with all its items?' }).click();
   await page.waitForURL(`${base}/configuration`);
   assert.equal((await get('/api/hosts?search=web-1')).total, 0);
+});
+
+story('global regular expressions: make, try, change and delete one, by keyboard', async (page) => {
+  await page.goto(`${base}/configuration/macros`);
+  await page.getByRole('button', { name: 'New regular expression' }).waitFor();
+  await tabTo(page, 'New regular expression');
+  await page.keyboard.press('Enter');
+  await page.getByLabel('Name').waitFor();
+  assert.equal(await page.locator('main .problem-text').count(), 0, 'mistakes before anything was typed');
+  await tabTo(page, 'Name');
+  await page.keyboard.type('Disks');
+  await tabTo(page, 'Regular expression');
+  await page.keyboard.type('^(sd|nvme');
+  await tabTo(page, 'Text to try it with');
+  await page.keyboard.type('nvme0n1');
+  await tabTo(page, 'Try');
+  await page.keyboard.press('Enter');
+  await page.getByRole('status').getByText('expression 1').waitFor();
+  await page.getByLabel('Regular expression', { exact: true }).fill('^(sd|nvme)');
+  await page.getByRole('button', { name: 'Try', exact: true }).click();
+  await page.getByRole('status').getByText('True for this text.').waitFor();
+  await page.getByLabel('Text to try it with').fill('vda');
+  await page.getByRole('button', { name: 'Try', exact: true }).click();
+  await page.getByRole('status').getByText('Not fulfilled: expression 1').waitFor();
+  await tabTo(page, 'Save');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: '@Disks' }).waitFor();
+  assert.equal((await get('/api/regexps')).regexps.find((one) => one.name === 'Disks').expressions[0].expression, '^(sd|nvme)');
+  await page.getByRole('button', { name: '@Disks' }).click();
+  await page.reload(); // The open one is in the address.
+  await page.getByRole('button', { name: 'Add an expression' }).click();
+  await page.getByLabel('The text').nth(1).selectOption('not_included');
+  await page.getByLabel('Text', { exact: true }).fill('boot');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('row', { name: /@Disks/ }).getByText('does not contain').waitFor();
+  await page.getByRole('row', { name: /@Disks/ }).getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('button', { name: 'Delete Disks?' }).click();
+  await page.getByRole('button', { name: '@Disks' }).waitFor({ state: 'detached' });
+});
+
+story('network discovery: a rule is made, looks, and shows what it found', async (page) => {
+  await page.goto(`${base}/configuration/network`);
+  await page.getByText('There is no rule of network discovery.').waitFor();
+  await page.getByRole('button', { name: 'New rule' }).click();
+  const form = page.locator('main form');
+  await form.getByLabel('Name', { exact: true }).fill('Here');
+  await form.getByLabel('Addresses').fill('127.0.0.1/99');
+  await form.getByLabel('Asks by').selectOption('tcp');
+  await form.getByLabel('Ports').fill(new URL(webhook).port);
+  await form.getByRole('button', { name: 'Save the rule' }).click();
+  await form.getByRole('alert').filter({ hasText: '127.0.0.1/99' }).waitFor();
+  await form.getByLabel('Addresses').fill('127.0.0.1');
+  await form.getByRole('button', { name: 'Save the rule' }).click();
+  await page.getByRole('button', { name: 'Here' }).click();
+  await page.getByRole('heading', { name: 'What it found' }).waitFor();
+  await page.getByRole('button', { name: 'Look now' }).click();
+  await page.getByRole('row', { name: /127\.0\.0\.1 up for/ }).waitFor();
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('Switched off').check();
+  await page.getByRole('button', { name: 'Save the rule' }).click();
+  await page.getByRole('row', { name: /^Here/ }).getByText('off').waitFor();
+  assert.equal((await get('/api/network-discovery')).rules[0].disabled, true);
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('button', { name: 'Delete Here?' }).click();
+  await page.getByText('There is no rule of network discovery.').waitFor();
+});
+
+story('web scenarios of a host: none, then the steps and the last result', async (page) => {
+  const step = (name, path, codes) => ({ name, url: `${webhook}${path}`, status_codes: codes, timeout: '5s' });
+  const make = (hosts) => fetch(`${base}/api/import`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ zabbix_export: { version: '6.0', groups: [{ uuid: '57b7ae836ca64446ba2c296389c009b7', name: 'Web' }], hosts } }) });
+  const shop = { host: 'shop', name: 'shop', groups: [{ name: 'Web' }] };
+  assert.equal((await make([shop])).status, 200);
+  await page.goto(`${base}/configuration/hosts/shop/web`);
+  await page.getByText('This host has no web scenarios.').waitFor();
+  const scenario = { name: 'Log in', delay: '10s', steps: [step('Form', '/form', '200'), step('Enter', '/enter', '500'), step('Leave', '/leave', '200')] };
+  assert.equal((await make([{ ...shop, httptests: [scenario] }])).status, 200);
+  await page.reload();
+  const section = page.getByRole('region', { name: 'Web scenario Log in' });
+  await section.getByText('step 2 of 3 failed: step "Enter": response code 200').waitFor();
+  const row = (name) => section.getByRole('row', { name: new RegExp(name) });
+  await row('Form').getByText('as expected').waitFor();
+  await row('Form').getByRole('link', { name: '200', exact: true }).waitFor();
+  await row('Enter').getByText('failed').waitFor();
+  await row('Leave').getByText('not reached').waitFor();
+  await page.getByRole('link', { name: 'see its values' }).click();
+  await page.getByRole('navigation', { name: 'Host' }).getByRole('link', { name: 'Web' }).click();
+  await section.getByText('step 2 of 3 failed: step "Enter": response code 200').waitFor();
+});
+
+story('new triggers and discovery rules show no mistakes before they are touched', async (page) => {
+  await planned(page, () => page.goto(`${base}/configuration/hosts/shop/triggers`));
+  await planned(page, () => page.getByRole('button', { name: 'New trigger' }).click());
+  assert.equal(await page.locator('main .problem-text').count(), 0, 'a new trigger');
+  await page.getByLabel('Expression', { exact: false }).first().fill('last(/shop/none)>');
+  await page.locator('.field', { hasText: 'Expression' }).locator('.problem-text').first().waitFor();
+  await page.getByRole('button', { name: 'Remove', exact: true }).click();
+  await planned(page, () => page.goto(`${base}/configuration/hosts/shop/rules`));
+  await planned(page, () => page.getByRole('button', { name: 'New discovery rule' }).click());
+  assert.equal(await page.locator('main .problem-text').count(), 0, 'a new discovery rule');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.locator('main .problem-text').first().waitFor();
+  await page.getByRole('button', { name: 'Discard' }).click();
 });

@@ -80,6 +80,22 @@ const pages = {
   'configuration-rule': ['/configuration/hosts/room-1/rules?rule=0'],
   'configuration-templates': ['/configuration/templates'],
   'configuration-globals': ['/configuration/macros'],
+  'configuration-regexp': ['/configuration/macros?regexp=File%20systems%20for%20discovery', async (page) => {
+    await page.getByLabel('Text to try it with').fill('ext4');
+    await page.getByRole('button', { name: 'Try', exact: true }).click();
+    await page.getByRole('status').getByText('for this text').waitFor();
+  }],
+  'configuration-network': ['/configuration/network'],
+  'configuration-network-rule': ['/configuration/network?net=Office', async (page) => {
+    await page.getByRole('table').waitFor();
+  }],
+  'configuration-network-form': ['/configuration/network?net=Office', async (page) => {
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel('Addresses').waitFor();
+  }],
+  'configuration-web': ['/configuration/hosts/shop/web', async (page) => {
+    await page.getByText('step 2 of 3 failed').waitFor();
+  }],
   'configuration-import': ['/configuration/import', async (page) => {
     const text = JSON.stringify({ zabbix_export: { version: '7.0', template_groups: [{ uuid: '7df96b18c230490a9a0a9e2307226338', name: 'Templates' }], templates: [{ uuid: '0123456789ab4def8123456789abc001', template: 'UPS by SNMP', name: 'UPS by SNMP', groups: [{ name: 'Templates' }], items: [{ uuid: '0123456789ab4def8123456789abc002', name: 'Load', type: 'SNMP_AGENT', key: 'ups.load', snmp_oid: 'get[1.3.6.1.2.1.33.1.4.4.1.5.1]' }, { uuid: '0123456789ab4def8123456789abc003', name: 'Wrong', type: 'NONSENSE', key: 'wrong' }] }] } });
     await page.getByLabel('File', { exact: true }).setInputFiles({ name: 'ups.json', mimeType: 'application/json', buffer: Buffer.from(text) });
@@ -110,6 +126,16 @@ async function picture(name, colorScheme, width, viewport) {
 }
 
 for (const [name] of Object.entries(pages)) {
+  if (name === 'configuration-network') {
+    const step = (name, path, codes) => ({ name, url: `${base}${path}`, status_codes: codes, timeout: '5s' });
+    const httptests = [{ name: 'Log in', delay: '10s', steps: [step('Form', '/', '200'), step('Enter', '/-/healthy', '302'), step('Orders', '/api/hosts', '200')] }];
+    await post('/api/import', { zabbix_export: { version: '6.0', groups: [{ uuid: '57b7ae836ca64446ba2c296389c009b7', name: 'Web' }], hosts: [{ host: 'shop', name: 'shop', groups: [{ name: 'Web' }], httptests }] } });
+    const rule = { name: 'Office', ranges: '127.0.0.1-4', delay: '1h', checks: [{ type: 'tcp', ports: new URL(base).port }, { type: 'agent', key: 'system.uname', name: 'system', timeout: '0.2s' }] };
+    const action = { name: 'Linux machines', event: 'discovery', conditions: [{ field: 'rule', value: 'Office' }, { field: 'value', operator: 'contains', value: 'Linux' }], operations: [{ type: 'add_group', group: 'Linux servers' }, { type: 'link_template', template: 'Linux by Zabbix agent' }] };
+    const answer = await fetch(`${base}/api/network-discovery`, { method: 'PUT', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ rules: [rule], actions: [action] }) });
+    if (!answer.ok) throw new Error(await answer.text());
+    await post('/api/network-discovery/scan', { rule: 'Office' });
+  }
   if (name === 'configuration') {
     await post('/api/import', { zabbix_export: { version: '7.0', host_groups: [{ name: 'Rooms' }, { name: 'Databases' }, { name: 'Web servers' }], hosts, triggers } });
     const begin = Math.floor(Date.now() / 1000) - 7 * 86_400 + 600;

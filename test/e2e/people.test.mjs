@@ -188,3 +188,47 @@ test('sign in, make a token, change users, see the audit log, sign out', async (
   assert.deepEqual(refusals(faults), []);
   await close();
 });
+
+test('an editor of one host group finds her hosts only, and changes one', async () => {
+  const ada = await openPage(browser, base);
+  await ada.page.goto(`${base}/account`);
+  await signIn(ada.page, 'ada');
+  await ada.page.getByRole('heading', { name: 'ada' }).waitFor();
+  const made = await ada.page.evaluate(async (password) => {
+    const call = async (method, path, body) => (await fetch(path, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })).status;
+    return [
+      await call('PUT', '/api/user_groups/Fives', { grants: [{ host_group: 'Group 5', role: 'editor' }, { host_group: 'Group 6', role: 'viewer' }] }),
+      await call('POST', '/api/users', { name: 'eva', role: 'editor', all_hosts: false, groups: ['Fives'], password }),
+    ];
+  }, PASSWORD);
+  assert.deepEqual(made, [200, 200]);
+  await ada.close();
+
+  const { page, faults, close } = await openPage(browser, base);
+  await page.goto(`${base}/hosts`);
+  await signIn(page, 'eva');
+  await page.getByText(/5[678] hosts/).waitFor();
+  await page.getByRole('link', { name: 'Configuration' }).click();
+  await page.getByText(/^2[89] hosts$/).waitFor();
+  for (const name of ['Templates', 'Import', 'Actions and media']) assert.equal(await page.getByRole('navigation', { name: 'Configuration' }).getByRole('link', { name, exact: true }).count(), 0, name);
+  await page.goto(`${base}/configuration/templates`);
+  await page.getByText('This concerns hosts that you may not change.').waitFor();
+  await page.goto(`${base}/configuration/hosts/evil-6`); // She may see it.
+  await page.getByRole('alert').filter({ hasText: 'no host of this name that you may change' }).waitFor();
+
+  await page.goto(`${base}/configuration/hosts/evil-5`);
+  await page.getByLabel('Description').fill('The fifth');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('status').getByText('1 host updated').waitFor();
+  await page.goto(`${base}/configuration/hosts/evil-5/text`);
+  await page.getByText('Saving it as text needs the role editor on all hosts').waitFor();
+  assert.match(await page.getByLabel('host evil-5 as YAML').inputValue(), /The fifth/);
+  assert.equal(await page.getByRole('button', { name: 'Save' }).count(), 0);
+
+  await page.goto(`${base}/configuration/add?sends=program`);
+  await page.getByLabel('Host name').fill('of-eva');
+  await page.getByRole('button', { name: 'Add the host' }).click();
+  await page.getByRole('heading', { name: 'of-eva is added' }).waitFor();
+  assert.deepEqual(faults.filter((fault) => !/status of 4(01|03|04)/.test(fault)), []);
+  await close();
+});

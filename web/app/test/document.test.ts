@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { asDependency, changeTrigger, dependsOn, type Doc, loosen, mistakesOf, owner, put, putNames, removeTrigger, renameKey, text, triggersOf } from '../src/config/document.ts';
+import { asDependency, changeTrigger, dependsOn, type Doc, loosen, mistakesOf, owner, put, putNames, removeTrigger, renameKey, text, triggersOf, untouched } from '../src/config/document.ts';
 import { stepSpec, STEPS } from '../src/config/fields.ts';
 
 const doc: Doc = {
@@ -53,4 +53,12 @@ test('every step has a title', () => {
   expect(new Set(STEPS.map((one) => one.type)).size).toBe(STEPS.length);
   expect(stepSpec('JSONPATH').params).toHaveLength(1);
   expect(stepSpec('UNKNOWN').title).toBe('UNKNOWN');
+});
+
+test('what was only just added is untouched until it has a name or a key', () => {
+  const kept = ['a', 'b'];
+  const rules = [{ key: 'a', name: 'A' }, { key: 'b', name: '' }, { key: '', name: '' }, { key: 'c', name: '' }];
+  expect(untouched('rules', rules, kept)).toEqual(['rules[2]']);
+  expect(untouched('rules', [{ key: 'b', name: '' }], kept)).toEqual([]); // One that the server has is emptied.
+  expect(untouched('triggers', [{ name: 'a', expression: 'x' }, { name: 'b' }, { name: '', expression: 'y' }], kept, 'name')).toEqual(['triggers[2]']);
 });

@@ -25,7 +25,9 @@ export function ActionForm({ alerting, action, fresh, done }: Props) {
   const problems = actionProblems(draft);
   const conditions = draft.conditions ?? [];
   const ending = draft.recovery === null ? 'told' : draft.recovery.length === 0 ? 'nobody' : 'own';
+  const [tried, setTried] = useState(!fresh);
   const run = async (): Promise<void> => {
+    setTried(true);
     if (problems.length > 0) throw { detail: 'Put right what is named above first.' };
     if (fresh && (alerting.actions ?? []).some((one) => one.name === draft.name)) throw { detail: `there is an action ${draft.name} already; choose another name` };
     await putAlerting({ actions: [draft] });
@@ -35,7 +37,7 @@ export function ActionForm({ alerting, action, fresh, done }: Props) {
   return (
     <section aria-label={fresh ? 'New action' : `Action ${action.name}`} class="form-section">
       <h2>{fresh ? 'New action' : `Action ${action.name}`}</h2>
-      <Form submit="Save action" run={run} cancel={() => done(false)}>
+      <Form submit="Save action" tried={() => setTried(true)} run={run} cancel={() => done(false)}>
         {fresh && <Field label="Name of the action" value={draft.name} set={(name) => put({ name })} />}
         <Lines<Condition> legend="Condition" list={conditions} add="Add a condition" fresh={() => ({ type: 'severity', value: 'average' })} set={(list) => put({ conditions: list })}
           line={(one, set, i) => <ConditionLine condition={one} letter={one.label || String.fromCharCode(65 + i)} put={set} />} />
@@ -54,7 +56,7 @@ export function ActionForm({ alerting, action, fresh, done }: Props) {
         <Check label="No more steps once somebody acknowledged" value={draft.stop_when_acknowledged ?? false} set={(on) => put({ stop_when_acknowledged: on })} />
         <Check label="Send during maintenance too" value={draft.send_suppressed ?? false} set={(on) => put({ send_suppressed: on })} />
         <Check label="Tell every change of a trigger that flaps" value={draft.flapping?.off ?? false} set={(off) => put({ flapping: { ...draft.flapping, off } })} />
-        <Problems list={problems} />
+        {tried && <Problems list={problems} />}
       </Form>
     </section>
   );

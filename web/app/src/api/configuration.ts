@@ -147,13 +147,31 @@ export interface Purge {
 
 export const purge = (body: { host: string; key?: string; token?: string; confirm?: string }): Promise<Purge> => send('delete the history', 'POST', '/api/purge', body);
 
+export interface GlobalExpression {
+  expression: string;
+  expression_type: string;
+  exp_delimiter?: string;
+  case_sensitive?: boolean;
+}
+
 export interface GlobalRegexp {
   name: string;
-  expressions: { expression: string; expression_type: string; exp_delimiter?: string; case_sensitive?: boolean }[];
+  test_string?: string;
+  expressions: GlobalExpression[];
+  /** It comes with the product. */
   default?: boolean;
 }
 
 export const getRegexps = (signal?: AbortSignal): Promise<{ regexps: GlobalRegexp[] }> => get('the global regular expressions', '/api/regexps', {}, signal);
+
+/** stored is what the server takes of a regular expression. */
+const stored = ({ name, test_string, expressions }: GlobalRegexp): GlobalRegexp => ({ name, expressions, ...(test_string === undefined ? {} : { test_string }) });
+
+export const putRegexp = (one: GlobalRegexp): Promise<unknown> => send('save the regular expression', 'PUT', `/api/regexps/${encodeURIComponent(one.name)}`, stored(one));
+
+export const deleteRegexp = (name: string): Promise<unknown> => send('delete the regular expression', 'DELETE', `/api/regexps/${encodeURIComponent(name)}`);
+
+export const testRegexp = (one: GlobalRegexp, text: string): Promise<{ matches: boolean; each: boolean[] }> => send('try the regular expression', 'POST', '/api/regexp-test', { ...stored(one), text });
 
 export const setPSK = (id: string, identity: string, psk: string): Promise<unknown> =>
   send('set the pre-shared key', 'PUT', `/api/hosts/${id}/tls`, { connect: 'psk', accept: ['psk'], psk_identity: identity, psk });

@@ -136,7 +136,12 @@ export function plain(reason: string, field = ''): string {
 /** serious tells mistakes for which a document is not taken from warnings. */
 export const serious = (remarks: Remark[]): Remark[] => remarks.filter((remark) => remark.refused === true);
 
-/** isFresh reports whether the server does not have the item yet. New ones stand at the end. */
-export function isFresh(items: Fields[], at: number, kept: string[]): boolean {
-  return at >= kept.length || (items.length <= kept.length && !kept.includes(text(items[at], 'key')) && text(items[at], 'name') === '');
+/** isFresh reports whether the server does not have the object yet; by names what kept has of each that it has. New ones stand at the end. */
+export function isFresh(objects: Fields[], at: number, kept: string[], by = 'key'): boolean {
+  return at >= kept.length || (objects.length <= kept.length && !kept.includes(text(objects[at], by)) && text(objects[at], 'name') === '');
+}
+
+/** untouched are the paths of objects that were only just added: what is still empty in them is no mistake before saving is tried. */
+export function untouched(path: string, objects: Fields[], kept: string[], by = 'key'): string[] {
+  return objects.flatMap((one, n) => (text(one, 'name') === '' && (by === 'name' || text(one, by) === '') && isFresh(objects, n, kept, by) ? [`${path}[${n}]`] : []));
 }

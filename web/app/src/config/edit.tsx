@@ -7,14 +7,17 @@ import { Form, said } from '../part/form.tsx';
 import { Link } from '../part/link.tsx';
 import { useLater, useLoad, useTitle } from '../part/load.ts';
 import { Failure } from '../part/notice.tsx';
+import { Scenarios } from '../part/scenarios.tsx';
+import { useCell } from '../state/cell.ts';
+import { mayEdit, me } from '../state/me.ts';
 import { go, href } from '../state/route.ts';
-import { type Doc, type Fields, list, loosen, names, owner, put, putOwner, putTriggers, renameKey, same, serious, text, triggersOf } from './document.ts';
+import { type Doc, type Fields, list, loosen, names, owner, put, putOwner, putTriggers, renameKey, same, serious, text, triggersOf, untouched } from './document.ts';
 import { General, Macros } from './general.tsx';
 import { Items } from './items.tsx';
 import { Rules } from './rules.tsx';
 import { Triggers } from './triggers.tsx';
 
-export const EDIT_TABS: Record<string, string> = { '': 'General', items: 'Items', triggers: 'Triggers', rules: 'Discovery', macros: 'Macros', text: 'As text' };
+export const EDIT_TABS: Record<string, string> = { '': 'General', items: 'Items', triggers: 'Triggers', rules: 'Discovery', web: 'Web', macros: 'Macros', text: 'As text' };
 
 /** kept holds what was changed and not saved, while other pages are looked at. */
 const kept = new Map<string, { draft: Doc; base: Doc; revision: string }>();
@@ -26,6 +29,7 @@ interface Props {
 }
 
 export function EditView({ kind, name, tab }: Props) {
+  const all = mayEdit(useCell(me));
   const known = useLoad((signal) => getConfiguration(signal), []);
   const loaded = useLoad(async (signal) => {
     const answer = await getDocument(kind, name, signal);
@@ -44,7 +48,7 @@ export function EditView({ kind, name, tab }: Props) {
         </Link>
       </div>
       <nav class="tabs" aria-label={`Configuration of ${name}`}>
-        {Object.entries(EDIT_TABS).map(([path, title]) => (
+        {Object.entries(EDIT_TABS).filter(([path]) => kind === 'host' || path !== 'web').map(([path, title]) => (
           <Link key={path} to={path === '' ? place : `${place}/${path}`} current={tab === path}>
             {title}
           </Link>
@@ -52,6 +56,7 @@ export function EditView({ kind, name, tab }: Props) {
       </nav>
       {loaded.error !== null && <Failure error={loaded.error} retry={loaded.reload} />}
       {loaded.data !== null && known.data !== null && <Editor key={loaded.data.revision} kind={kind} name={name} tab={tab} base={loaded.data.document} revision={loaded.data.revision} known={known.data} reload={loaded.reload} />}
+      {tab === 'web' && kind === 'host' && loaded.data?.id !== undefined && <Scenarios key={loaded.data.revision} host={loaded.data.id} edit={all ? `${place}/text` : undefined} />}
       {known.error !== null && <Failure error={known.error} retry={known.reload} />}
     </div>
   );
@@ -141,8 +146,15 @@ function Editor({ kind, name, tab, base, revision, known, reload }: EditorProps)
     change(putTriggers(putOwner(draft, kind, put(fields, 'items', items)), from === '' || to === '' ? triggersOf(draft) : renameKey(triggersOf(draft), technical, from, to)));
   let nextItems: typeof fields[] = [];
   const keptKeys = list(owner(base, kind), 'items').map((item) => text(item, 'key'));
-  // What is still empty because it was only just added is no mistake before saving is tried.
-  const blank = list(fields, 'items').flatMap((item, n) => (text(item, 'key') === '' && text(item, 'name') === '' ? [`${kind}s[0].items[${n}]`] : []));
+  const keptRules = list(owner(base, kind), 'discovery_rules');
+  const keptTriggers = triggersOf(base).map((one) => text(one, 'name'));
+  const rules = list(fields, 'discovery_rules');
+  const blank = [
+    ...untouched(`${kind}s[0].items`, list(fields, 'items'), keptKeys),
+    ...untouched(`${kind}s[0].discovery_rules`, rules, keptRules.map((one) => text(one, 'key'))),
+    ...untouched('triggers', triggersOf(draft), keptTriggers, 'name'),
+    ...rules.flatMap((rule, n) => untouchedPrototypes(`${kind}s[0].discovery_rules[${n}]`, rule, keptRules)),
+  ];
   const shown = tried ? remarks : remarks.filter((remark) => !blank.some((at) => (remark.at ?? '').startsWith(at)));
   return (
     <>
@@ -165,10 +177,10 @@ function Editor({ kind, name, tab, base, revision, known, reload }: EditorProps)
         />
       )}
       {tab === 'triggers' && (
-        <Triggers path="triggers" triggers={triggersOf(draft)} set={(triggers) => change(putTriggers(draft, triggers))} remarks={remarks} param="trigger" what="trigger" technical={technical} example={keys[0]} tested={{ kind, doc: draft }} />
+        <Triggers path="triggers" triggers={triggersOf(draft)} set={(triggers) => change(putTriggers(draft, triggers))} remarks={remarks} param="trigger" what="trigger" technical={technical} example={keys[0]} kept={keptTriggers} tried={tried} tested={{ kind, doc: draft }} />
       )}
       {['items', 'triggers', 'rules'].includes(tab) && <Inherited kind={kind} fields={fields} what={tab === 'rules' ? 'discovery rules' : tab} />}
-      {tab === 'rules' && <Rules path={`${kind}s[0].discovery_rules`} rules={list(fields, 'discovery_rules')} set={(rules) => setFields(put(fields, 'discovery_rules', rules))} remarks={remarks} technical={technical} keys={keys} />}
+      {tab === 'rules' && <Rules path={`${kind}s[0].discovery_rules`} rules={list(fields, 'discovery_rules')} set={(rules) => setFields(put(fields, 'discovery_rules', rules))} remarks={remarks} technical={technical} keys={keys} kept={keptRules} tried={tried} />}
       {tab === 'macros' && <Macros fields={fields} set={setFields} remarks={remarks} path={`${kind}s[0]`} />}
       {tab === 'text' && <AsText kind={kind} name={name} revision={revision} changed={changed} reload={reload} />}
       {failure !== '' && (
@@ -200,17 +212,26 @@ function Editor({ kind, name, tab, base, revision, known, reload }: EditorProps)
   );
 }
 
+function untouchedPrototypes(path: string, rule: Fields, keptRules: Fields[]): string[] {
+  const kept = keptRules.find((one) => text(one, 'key') === text(rule, 'key')) ?? {};
+  return [
+    ...untouched(`${path}.item_prototypes`, list(rule, 'item_prototypes'), list(kept, 'item_prototypes').map((one) => text(one, 'key'))),
+    ...untouched(`${path}.trigger_prototypes`, list(rule, 'trigger_prototypes'), list(kept, 'trigger_prototypes').map((one) => text(one, 'name')), 'name'),
+  ];
+}
+
 /** Inherited says where a host or template has more from. */
 function Inherited({ kind, fields, what }: { kind: Kind; fields: Fields; what: string }) {
+  const all = mayEdit(useCell(me));
   const templates = names(fields, 'templates');
   if (templates.length === 0) return null;
   return (
     <p class="muted">
-      The {kind} also has the {what} of its templates, which are changed there:{' '}
+      The {kind} also has the {what} of its templates, {all ? 'which are changed there' : 'which only people may change who may change all hosts'}:{' '}
       {templates.map((name, n) => (
         <span key={name}>
           {n > 0 && ', '}
-          <Link to={`/configuration/templates/${encodeURIComponent(name)}/${what === 'discovery rules' ? 'rules' : what}`}>{name}</Link>
+          {all ? <Link to={`/configuration/templates/${encodeURIComponent(name)}/${what === 'discovery rules' ? 'rules' : what}`}>{name}</Link> : name}
         </span>
       ))}
       .
@@ -236,8 +257,22 @@ export function summary(answer: Applied): string {
 function AsText({ kind, name, revision, changed, reload }: { kind: Kind; name: string; revision: string; changed: boolean; reload: () => void }) {
   const yaml = useLoad((signal) => getYaml(kind, name, signal), [revision]);
   const [edited, setEdited] = useState<string | null>(null);
+  const all = mayEdit(useCell(me));
   if (yaml.error !== null) return <Failure error={yaml.error} retry={yaml.reload} />;
   if (yaml.data === null) return null;
+  if (!all) {
+    return (
+      <>
+        <p class="muted">To read and to copy. Saving it as text needs the role editor on all hosts; the other tabs save what you may change.</p>
+        <form class="form" onSubmit={(event) => event.preventDefault()}>
+          <label class="field text-field">
+            <span>{`${kind} ${name} as YAML`}</span>
+            <textarea value={yaml.data} rows={30} spellcheck={false} readOnly />
+          </label>
+        </form>
+      </>
+    );
+  }
   const run = async (): Promise<void> => {
     const answer = await putDocument(kind, name, edited ?? yaml.data!, revision, true);
     if (answer.refused !== undefined) {

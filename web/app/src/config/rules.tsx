@@ -6,8 +6,9 @@ import { Link } from '../part/link.tsx';
 import { Empty } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
+import { mayEdit, me } from '../state/me.ts';
 import { route, setParams } from '../state/route.ts';
-import { type Fields, list, mistakesOf, put, text } from './document.ts';
+import { type Fields, isFresh, list, mistakesOf, put, text } from './document.ts';
 import { hasInterval, ITEM_TYPES, TYPE_FIELDS } from './fields.ts';
 import { Items, titleOf } from './items.tsx';
 import { Columns, Pairs, Pick, Switch, Text, Whole } from './parts.tsx';
@@ -23,9 +24,13 @@ interface Props {
   remarks: Remark[];
   technical: string;
   keys: string[];
+  /** The rules that the server has. */
+  kept: Fields[];
+  /** Saving was tried, so that all mistakes are shown. */
+  tried: boolean;
 }
 
-export function Rules({ path, rules, set, remarks, technical, keys }: Props) {
+export function Rules({ path, rules, set, remarks, technical, keys, kept, tried }: Props) {
   const { params } = useCell(route);
   const open = params.get('rule');
   const at = open === null ? -1 : Number(open);
@@ -37,7 +42,21 @@ export function Rules({ path, rules, set, remarks, technical, keys }: Props) {
       set(rules.filter((_, n) => n !== at));
       setParams({ rule: '', prototype: '', trigger: '' });
     };
-    return <Rule rule={rules[at]} path={`${path}[${at}]`} set={(rule) => set(rules.map((one, n) => (n === at ? rule : one)))} remove={remove} remarks={remarks} technical={technical} keys={keys} />;
+    const fresh = isFresh(rules, at, kept.map((one) => text(one, 'key')));
+    const before = fresh ? undefined : kept.find((one) => text(one, 'key') === text(rules[at], 'key')) ?? kept[at];
+    return (
+      <Rule
+        rule={rules[at]}
+        path={`${path}[${at}]`}
+        set={(rule) => set(rules.map((one, n) => (n === at ? rule : one)))}
+        remove={remove}
+        remarks={remarks}
+        technical={technical}
+        keys={keys}
+        before={before}
+        tried={tried}
+      />
+    );
   }
   const add = (): void => {
     set([...rules, { name: '', type: 'ZABBIX_ACTIVE', key: '', delay: '1h' }]);
@@ -87,6 +106,9 @@ interface RuleProps {
   remarks: Remark[];
   technical: string;
   keys: string[];
+  /** The rule as the server has it; missing for a new one. */
+  before?: Fields;
+  tried: boolean;
 }
 
 /** conditions is the filter of a rule in words. */
@@ -97,8 +119,11 @@ export function conditions(rule: Fields): string {
     .join(filter.evaltype === 'OR' ? ' or ' : filter.evaltype === 'FORMULA' ? '; ' : ' and ');
 }
 
-function Rule({ rule, path, set, remove, remarks, technical, keys }: RuleProps) {
+function Rule({ rule, path, set, remove, remarks, technical, keys, before, tried }: RuleProps) {
   const { params } = useCell(route);
+  const all = mayEdit(useCell(me));
+  const quiet = before === undefined && !tried;
+  const kept = before ?? {};
   const mistakes = mistakesOf(
     remarks.filter((remark) => !/\.(item|trigger)_prototypes\[/.test(remark.at ?? '')),
     path,
@@ -112,7 +137,7 @@ function Rule({ rule, path, set, remove, remarks, technical, keys }: RuleProps) 
       {params.get('trigger') === null && (
         <>
           {!open && <h2>Item prototypes</h2>}
-          <Items path={`${path}.item_prototypes`} items={list(rule, 'item_prototypes')} set={(items) => change('item_prototypes', items)} remarks={remarks} param="prototype" what="item prototype" />
+          <Items path={`${path}.item_prototypes`} items={list(rule, 'item_prototypes')} set={(items) => change('item_prototypes', items)} remarks={remarks} param="prototype" what="item prototype" kept={list(kept, 'item_prototypes').map((one) => text(one, 'key'))} tried={tried} />
         </>
       )}
       {params.get('prototype') === null && (
@@ -127,6 +152,8 @@ function Rule({ rule, path, set, remove, remarks, technical, keys }: RuleProps) 
             what="trigger prototype"
             technical={technical}
             example={text(list(rule, 'item_prototypes')[0] ?? {}, 'key')}
+            kept={list(kept, 'trigger_prototypes').map((one) => text(one, 'name'))}
+            tried={tried}
           />
         </>
       )}
@@ -148,17 +175,17 @@ function Rule({ rule, path, set, remove, remarks, technical, keys }: RuleProps) 
             </button>
           </span>
         </div>
-        <Whole mistakes={mistakes} />
+        {!(quiet && text(rule, 'key') === '') && <Whole mistakes={mistakes} />}
         <Columns>
           <div class="form">
-            <Text label="Name" value={text(rule, 'name')} set={(value) => change('name', value)} focus={text(rule, 'key') === ''} mistakes={mistakes.name} />
-            <Text label="Key" value={text(rule, 'key')} set={(value) => change('key', value)} mistakes={mistakes.key} mono />
+            <Text label="Name" value={text(rule, 'name')} set={(value) => change('name', value)} focus={text(rule, 'key') === ''} mistakes={mistakes.name} quiet={quiet} />
+            <Text label="Key" value={text(rule, 'key')} set={(value) => change('key', value)} mistakes={mistakes.key} quiet={quiet} mono />
             <Pick label="Type" value={type} options={ITEM_TYPES} set={(value) => change('type', value, 'ZABBIX_PASSIVE')} mistakes={mistakes.type} />
             {type === 'DEPENDENT' && (
               <Text label="Master item" value={text((rule.master_item as Fields | undefined) ?? {}, 'key')} set={(value) => change('master_item', value === '' ? undefined : { key: value })} known={keys} mono />
             )}
             {(TYPE_FIELDS[type] ?? []).map((field) => (
-              <Text key={field.key} label={field.label} value={text(rule, field.key)} set={(value) => change(field.key, value)} hint={field.hint} lines={field.lines} secret={field.secret} mono={field.lines !== undefined} />
+              <Text key={field.key} label={field.label} value={text(rule, field.key)} set={(value) => change(field.key, value)} hint={field.hint} lines={field.lines} secret={field.secret} quiet={quiet} mistakes={mistakes[field.key]} mono={field.lines !== undefined} />
             ))}
             {hasInterval(type) && <Text label="Interval" value={text(rule, 'delay', '1m')} set={(value) => set({ ...rule, delay: value })} mistakes={mistakes.delay} />}
             <Text label="Keep what is lost for" value={text(rule, 'lifetime', '7d')} set={(value) => set({ ...rule, lifetime: value })} mistakes={mistakes.lifetime} />
@@ -168,7 +195,7 @@ function Rule({ rule, path, set, remove, remarks, technical, keys }: RuleProps) 
             <Steps item={rule} set={set} mistakes={mistakes} />
             <Pairs title="Macros out of JSON" fields={rule} of="lld_macro_paths" names={['lld_macro', 'path']} labels={['Macro', 'JSONPath']} set={set} />
             <p class="muted">
-              {filter === '' ? 'No filter: everything that is found is taken.' : `Taken when ${filter}.`} Filters, overrides and host prototypes: <Link to={`${location.pathname.replace(/\/rules$/, '')}/text`}>edit as text</Link>.
+              {filter === '' ? 'No filter: everything that is found is taken.' : `Taken when ${filter}.`} {all && <>Filters, overrides and host prototypes: <Link to={`${location.pathname.replace(/\/rules$/, '')}/text`}>edit as text</Link>.</>}
             </p>
           </div>
         </Columns>

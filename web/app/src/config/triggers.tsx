@@ -7,7 +7,7 @@ import { Empty } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { route, setParams } from '../state/route.ts';
-import { asDependency, changeTrigger, dependsOn, type Doc, type Fields, list, mistakesOf, put, removeTrigger, text } from './document.ts';
+import { asDependency, changeTrigger, dependsOn, type Doc, type Fields, isFresh, list, mistakesOf, put, removeTrigger, text } from './document.ts';
 import { RECOVERY, SEVERITY_NAMES } from './fields.ts';
 import { titleOf } from './items.tsx';
 import { Columns, Pick, Switch, Tags, Text, Whole } from './parts.tsx';
@@ -25,10 +25,14 @@ interface Props {
   technical: string;
   /** An item's key for the expression of a new trigger. */
   example?: string;
+  /** The names of the triggers that the server has. */
+  kept: string[];
+  /** Saving was tried, so that all mistakes are shown. */
+  tried: boolean;
   tested?: { kind: Kind; doc: Doc };
 }
 
-export function Triggers({ path, triggers, set, remarks, param, what, technical, example, tested }: Props) {
+export function Triggers({ path, triggers, set, remarks, param, what, technical, example, kept, tried, tested }: Props) {
   const { params } = useCell(route);
   const open = params.get(param);
   const at = open === null ? -1 : Number(open);
@@ -50,6 +54,7 @@ export function Triggers({ path, triggers, set, remarks, param, what, technical,
         remarks={remarks}
         what={what}
         technical={technical}
+        quiet={!tried && isFresh(triggers, at, kept, 'name')}
         tested={tested}
       />
     );
@@ -102,10 +107,12 @@ interface FormProps {
   remarks: Remark[];
   what: string;
   technical: string;
+  /** Mistakes of a field are not shown before it was touched. */
+  quiet: boolean;
   tested?: Props['tested'];
 }
 
-function TriggerForm({ trigger, others, path, set, remove, close, remarks, what, technical, tested }: FormProps) {
+function TriggerForm({ trigger, others, path, set, remove, close, remarks, what, technical, quiet, tested }: FormProps) {
   const mistakes = mistakesOf(remarks, path, FIELDS);
   const change = (key: string, value: unknown, missing = ''): void => set(put(trigger, key, value, missing));
   const mode = text(trigger, 'recovery_mode', 'EXPRESSION');
@@ -126,15 +133,16 @@ function TriggerForm({ trigger, others, path, set, remove, close, remarks, what,
           </button>
         </span>
       </div>
-      <Whole mistakes={mistakes} />
+      {!(quiet && text(trigger, 'name') === '') && <Whole mistakes={mistakes} />}
       <Columns>
         <div class="form">
-          <Text label="Name" value={text(trigger, 'name')} set={(value) => change('name', value)} mistakes={mistakes.name} focus={text(trigger, 'name') === ''} />
+          <Text label="Name" value={text(trigger, 'name')} set={(value) => change('name', value)} mistakes={mistakes.name} quiet={quiet} focus={text(trigger, 'name') === ''} />
           <Text
             label="Expression"
             value={text(trigger, 'expression')}
             set={(value) => set({ ...trigger, expression: value })}
             mistakes={mistakes.expression}
+            quiet={quiet}
             lines={4}
             mono
             hint={`Such as avg(/${technical}/system.cpu.load,5m)>4. It is a problem while this is true.`}
@@ -147,7 +155,7 @@ function TriggerForm({ trigger, others, path, set, remove, close, remarks, what,
             set={(value) => set(put(value === 'RECOVERY_EXPRESSION' ? trigger : put(trigger, 'recovery_expression', ''), 'recovery_mode', value, 'EXPRESSION'))}
           />
           {mode === 'RECOVERY_EXPRESSION' && (
-            <Text label="Recovery expression" value={text(trigger, 'recovery_expression')} set={(value) => change('recovery_expression', value)} mistakes={mistakes.recovery_expression} lines={2} mono hint="The expression must be false too." />
+            <Text label="Recovery expression" value={text(trigger, 'recovery_expression')} set={(value) => change('recovery_expression', value)} mistakes={mistakes.recovery_expression} quiet={quiet} lines={2} mono hint="The expression must be false too." />
           )}
           <Check label="A problem for each value, as for log lines" value={text(trigger, 'type') === 'MULTIPLE'} set={(on) => change('type', on ? 'MULTIPLE' : '')} />
           <Check label="May be closed by hand" value={text(trigger, 'manual_close') === 'YES'} set={(on) => change('manual_close', on ? 'YES' : '')} />

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { getHosts } from '../api/client.ts';
-import { type Configuration, createDocument, getConfiguration, getRegexps, type TemplateRow } from '../api/configuration.ts';
+import { type Configuration, createDocument, getConfiguration, type TemplateRow } from '../api/configuration.ts';
 import type { Host } from '../api/types.ts';
 import { plural } from '../format/number.ts';
 import { Form } from '../part/form.tsx';
@@ -12,15 +12,17 @@ import { Empty, Failure } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { live } from '../state/live.ts';
-import { me } from '../state/me.ts';
+import { mayEdit, mayEditSome, me } from '../state/me.ts';
 import { go, href } from '../state/route.ts';
 import { NoHosts } from '../view/hosts.tsx';
 import { AddHost } from './addhost.tsx';
 import { EDIT_TABS, EditView } from './edit.tsx';
 import { Import } from './import.tsx';
+import { Network } from './network.tsx';
 import { Text } from './parts.tsx';
+import { GlobalRegexps } from './regexps.tsx';
 
-const TABS: Record<string, string> = { '': 'Hosts', templates: 'Templates', macros: 'Macros and expressions', import: 'Import' };
+const TABS: Record<string, string> = { '': 'Hosts', templates: 'Templates', macros: 'Macros and expressions', network: 'Network discovery', import: 'Import' };
 const LIMIT = 1_000;
 
 /** ConfigurationView shows what the address behind /configuration names. */
@@ -28,12 +30,26 @@ export function ConfigurationView({ path }: { path: string }) {
   const who = useCell(me);
   useEffect(() => live.want({}), []);
   const [, , first = '', name = '', tab = ''] = path.split('/');
-  if (!((who?.role === 'administrator' || who?.role === 'editor') && who.all_hosts)) {
+  const all = mayEdit(who);
+  if (!mayEditSome(who)) {
     return (
       <div class="page config">
         <h1>Configuration</h1>
         <Empty title="Your role cannot change hosts and templates.">
-          <p class="muted">Ask an administrator for the role editor on all hosts.</p>
+          <p class="muted">Ask an administrator for the role editor, on all hosts or on some host groups.</p>
+        </Empty>
+      </div>
+    );
+  }
+  if (!all && !FOR_SOME.includes(first)) {
+    return (
+      <div class="page config">
+        <h1>Configuration</h1>
+        <Empty title="This concerns hosts that you may not change.">
+          <p class="muted">Templates, macros, rules and imports hold for all hosts; they need the role editor on all of them.</p>
+          <p>
+            <Link to="/configuration">Your hosts</Link>
+          </p>
         </Empty>
       </div>
     );
@@ -43,24 +59,27 @@ export function ConfigurationView({ path }: { path: string }) {
     const kind = first === 'hosts' ? 'host' : 'template';
     return <EditView key={`${kind} ${technical}`} kind={kind} name={technical} tab={tab} />;
   }
-  return <Lists tab={first} />;
+  return <Lists tab={first} all={all} />;
 }
 
-function Lists({ tab }: { tab: string }) {
+/** What those find here who may change only the hosts of some host groups. */
+const FOR_SOME = ['', 'add', 'hosts'];
+
+function Lists({ tab, all }: { tab: string; all: boolean }) {
   const known = useLoad((signal) => getConfiguration(signal), [tab]);
   return (
     <div class="page config">
       <h1>Configuration</h1>
       <nav class="tabs" aria-label="Configuration">
-        {Object.entries(TABS).map(([path, title]) => (
+        {Object.entries(TABS).filter(([path]) => all || FOR_SOME.includes(path)).map(([path, title]) => (
           <Link key={path} to={path === '' ? '/configuration' : `/configuration/${path}`} current={tab === path}>
             {title}
           </Link>
         ))}
-        <Link to="/alerting">Actions and media</Link>
+        {all && <Link to="/alerting">Actions and media</Link>}
       </nav>
       {known.error !== null && <Failure error={known.error} retry={known.reload} />}
-      {tab === '' && <Hosts />}
+      {tab === '' && <Hosts all={all} />}
       {known.data !== null && tab === 'add' && <AddHost known={known.data} />}
       {known.data !== null && tab === 'templates' && <Templates known={known.data} />}
       {known.data !== null && tab === 'macros' && (
@@ -71,6 +90,7 @@ function Lists({ tab }: { tab: string }) {
           <GlobalRegexps />
         </>
       )}
+      {tab === 'network' && <Network />}
       {tab === 'import' && <Import />}
       {!(tab in TABS) && tab !== 'add' && <Empty title="There is no such page." />}
     </div>
@@ -86,10 +106,10 @@ const HOST_COLUMNS: Column<Host>[] = [
   { id: 'state', title: 'State', cell: (host) => (host.enabled ? 'on' : 'off'), sort: (host) => (host.enabled ? 0 : 1) },
 ];
 
-function Hosts() {
+function Hosts({ all }: { all: boolean }) {
   const [search, setSearch] = useState('');
   const later = useLater(search.trim());
-  const hosts = useLoad((signal) => getHosts({ search: later, limit: LIMIT }, signal), [later]);
+  const hosts = useLoad((signal) => getHosts({ search: later, limit: LIMIT, editable: true }, signal), [later]);
   return (
     <section aria-label="Hosts">
       <div class="filters">
@@ -101,12 +121,22 @@ function Hosts() {
           {hosts.data === null ? '' : plural(hosts.data.total, 'host')}
         </span>
       </div>
+      {!all && <p class="muted">The hosts that you may change: those of the host groups in which you are editor. Others are not listed.</p>}
       {hosts.error !== null && <Failure error={hosts.error} retry={hosts.reload} />}
-      {hosts.data !== null && hosts.data.hosts.length === 0 && (later === '' ? <NoHosts /> : <Empty title="No host matches." />)}
+      {hosts.data !== null && hosts.data.hosts.length === 0 && (later !== '' ? <Empty title="No host matches." /> : all ? <NoHosts /> : <NoneOfTheirs />)}
       {hosts.data !== null && hosts.data.hosts.length > 0 && (
         <Table caption="Hosts" columns={HOST_COLUMNS} rows={hosts.data.hosts} rowKey={(host) => host.id} rowLink={(host) => `/configuration/hosts/${encodeURIComponent(host.host)}`} sort="name" />
       )}
     </section>
+  );
+}
+
+/** NoneOfTheirs stands where somebody may change the hosts of some groups, and there are none. */
+function NoneOfTheirs() {
+  return (
+    <Empty title="There is no host that you may change.">
+      <p class="muted">Add one to a host group in which you are editor, or ask an administrator for the role editor on a host group.</p>
+    </Empty>
   );
 }
 
@@ -150,39 +180,6 @@ function AddTemplate({ cancel }: { cancel: () => void }) {
     <Form submit="Make the template" run={run} cancel={cancel}>
       <Text label="Template name" value={name} set={setName} focus required />
     </Form>
-  );
-}
-
-const KINDS: Record<string, string> = { included: 'contains', any_included: 'contains any of', not_included: 'does not contain', result_true: 'matches', result_false: 'does not match' };
-
-function GlobalRegexps() {
-  const regexps = useLoad((signal) => getRegexps(signal), []);
-  if (regexps.error !== null) return <Failure error={regexps.error} retry={regexps.reload} />;
-  if (regexps.data === null) return null;
-  if (regexps.data.regexps.length === 0) return <Empty title="There are no global regular expressions." />;
-  return (
-    <Table
-      caption="Global regular expressions"
-      rows={regexps.data.regexps}
-      rowKey={(row) => row.name}
-      columns={[
-        { id: 'name', title: 'Name', class: 'anywhere', cell: (row) => <code>@{row.name}</code>, sort: (row) => row.name },
-        {
-          id: 'expressions',
-          title: 'Is true when the text',
-          class: 'anywhere',
-          cell: (row) =>
-            row.expressions.map((one, n) => (
-              <span key={n}>
-                {n > 0 && ' and '}
-                {KINDS[one.expression_type] ?? one.expression_type} <code>{one.expression}</code>
-              </span>
-            )),
-        },
-        { id: 'from', title: '', cell: (row) => (row.default ? <span class="muted">built in</span> : ''), minor: true },
-      ]}
-      sort="name"
-    />
   );
 }
 

@@ -18,7 +18,12 @@ export interface Me {
 
 export const me = new Cell<Me | null | undefined>(undefined);
 
+/** mayEditSome tells whether somebody may change hosts, all or those of some host groups. */
+export function mayEditSome(who: Me | null | undefined): boolean {
+  return who !== null && who !== undefined && (who.role === 'editor' || who.role === 'administrator');
+}
+
 /** mayEdit tells whether somebody may change what concerns all hosts. */
 export function mayEdit(who: Me | null | undefined): boolean {
-  return who !== null && who !== undefined && who.all_hosts && (who.role === 'editor' || who.role === 'administrator');
+  return mayEditSome(who) && who!.all_hosts;
 }

@@ -18,6 +18,7 @@ import { Link } from '../part/link.tsx';
 import { useLoad, useSecond, useTitle } from '../part/load.ts';
 import { Command, Empty, Failure } from '../part/notice.tsx';
 import { OnlyHere } from '../part/onlyhere.tsx';
+import { Scenarios } from '../part/scenarios.tsx';
 import { useCell } from '../state/cell.ts';
 import { live, problemsChanged, serverNow } from '../state/live.ts';
 import { mayEdit, me } from '../state/me.ts';
@@ -34,6 +35,7 @@ const TABS = [
   ['values', 'Latest values'],
   ['problems', 'Problems'],
   ['triggers', 'Triggers'],
+  ['web', 'Web'],
 ];
 const MAX_ITEMS = 10_000;
 const SECTION_HEIGHT = 156;
@@ -58,7 +60,7 @@ export function HostView({ id, tab }: { id: string; tab: string }) {
     <div class="page">
       <HostTitle host={host.data} items={items.data?.items ?? []} />
       <nav class="tabs" aria-label="Host">
-        {TABS.map(([path, title]) => (
+        {TABS.filter(([path]) => path !== 'web' || tab === 'web' || (items.data?.items ?? []).some((item) => item.key.startsWith('web.test'))).map(([path, title]) => (
           <Link key={path} to={`/hosts/${id}${path === '' ? '' : `/${path}`}`} current={tab === path}>
             {title}
             {path === 'problems' && host.data!.problems > 0 && <b class="tab-count">{host.data!.problems}</b>}
@@ -70,6 +72,7 @@ export function HostView({ id, tab }: { id: string; tab: string }) {
       {tab === 'values' && <ValueList host={id} />}
       {tab === 'problems' && <ProblemTable fixed={{ host: id }} />}
       {tab === 'triggers' && <HostTriggers host={id} />}
+      {tab === 'web' && <Scenarios host={id} />}
     </div>
   );
 }

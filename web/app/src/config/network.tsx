@@ -1,0 +1,232 @@
+// Network discovery: its rules, how each goes, and what it found.
+
+import { useEffect, useState } from 'preact/hooks';
+import { deleteNetRule, getNetHosts, getNetStatus, getNetwork, type NetAction, type NetHost, type NetRule, type NetStatus, scanNow } from '../api/network.ts';
+import { formatAge, plural } from '../format/number.ts';
+import { said, Sure } from '../part/form.tsx';
+import { Link } from '../part/link.tsx';
+import { useLoad } from '../part/load.ts';
+import { Empty, Failure } from '../part/notice.tsx';
+import { type Column, Table } from '../part/table.tsx';
+import { useCell } from '../state/cell.ts';
+import { serverNow } from '../state/live.ts';
+import { me } from '../state/me.ts';
+import { route, setParams } from '../state/route.ts';
+import { NetRuleForm } from './networkform.tsx';
+import { checkName, stateWords } from './networkwords.ts';
+
+const AGAIN_MS = 5_000;
+
+const ago = (seconds: number): string => formatAge(serverNow() - seconds * 1_000);
+
+export function Network() {
+  const { params } = useCell(route);
+  const open = params.get('net');
+  const config = useLoad((signal) => getNetwork(signal), []);
+  const status = useLoad((signal) => getNetStatus(signal), [open]);
+  useEffect(() => {
+    const timer = setInterval(() => !document.hidden && status.reload(), AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [status.reload]);
+  if (config.error !== null) return <Failure error={config.error} retry={config.reload} />;
+  if (config.data === null) return null;
+  const rules = config.data.rules ?? [];
+  const close = (): void => setParams({ net: '', fresh: '' });
+  const done = (): void => {
+    close();
+    config.reload();
+    status.reload();
+  };
+  if (params.get('fresh') === 'net') return <NetRuleForm taken={rules.map((rule) => rule.name)} done={done} cancel={close} />;
+  const found = rules.find((rule) => rule.name === open);
+  const stateOf = (name: string): NetStatus | undefined => (status.data?.rules ?? []).find((one) => one.rule === name);
+  if (found !== undefined) return <Opened key={found.name} rule={found} state={stateOf(found.name)} looked={status.reload} done={done} close={close} />;
+  return (
+    <>
+      {status.error !== null && <Failure error={status.error} retry={status.reload} />}
+      {open !== null && <p role="status">There is no rule {open}.</p>}
+      <RuleList rules={rules} stateOf={stateOf} changed={done} />
+      <Actions actions={config.data.actions ?? []} />
+    </>
+  );
+}
+
+function RuleList({ rules, stateOf, changed }: { rules: NetRule[]; stateOf: (name: string) => NetStatus | undefined; changed: () => void }) {
+  const administers = useCell(me)?.role === 'administrator';
+  const [failure, setFailure] = useState('');
+  const columns: Column<NetRule>[] = [
+    {
+      id: 'name',
+      title: 'Rule',
+      class: 'anywhere',
+      cell: (rule) => (
+        <button type="button" class="as-link" onClick={() => setParams({ net: rule.name }, false)}>
+          {rule.name}
+        </button>
+      ),
+      sort: (rule) => rule.name.toLowerCase(),
+    },
+    { id: 'ranges', title: 'Looks at', class: 'anywhere', cell: (rule) => rule.ranges, minor: true },
+    { id: 'checks', title: 'By', class: 'anywhere', cell: (rule) => rule.checks.map(checkName).join(', '), minor: true },
+    { id: 'up', title: 'Hosts up', cell: (rule) => stateOf(rule.name)?.up ?? '–', sort: (rule) => -(stateOf(rule.name)?.up ?? 0), number: true },
+    { id: 'state', title: 'State', class: 'anywhere', cell: (rule) => <State state={stateOf(rule.name)} /> },
+  ];
+  if (administers) columns.push({ id: 'do', title: '', number: true, cell: (rule) => <Sure label="Delete" again={`Delete ${rule.name}?`} run={() => deleteNetRule(rule.name).then(changed)} failed={setFailure} /> });
+  return (
+    <section aria-label="Rules of network discovery">
+      {administers ? (
+        <div>
+          <button type="button" onClick={() => setParams({ fresh: 'net' }, false)}>
+            New rule
+          </button>
+        </div>
+      ) : (
+        <p class="muted">Only an administrator changes the rules, because they say which addresses the server asks.</p>
+      )}
+      {failure !== '' && (
+        <p class="problem-text" role="alert">
+          {failure}
+        </p>
+      )}
+      {rules.length === 0 ? (
+        <Empty title="There is no rule of network discovery.">
+          <p class="muted">A rule looks for hosts in ranges of addresses, at intervals. Actions say what becomes of what it finds.</p>
+        </Empty>
+      ) : (
+        <Table caption="Rules of network discovery" columns={columns} rows={rules} rowKey={(rule) => rule.name} sort="name" />
+      )}
+    </section>
+  );
+}
+
+function State({ state }: { state: NetStatus | undefined }) {
+  return (
+    <>
+      {stateWords(state, ago)}
+      {state?.error !== undefined && <span class="problem-text"> {state.error}</span>}
+    </>
+  );
+}
+
+interface OpenedProps {
+  rule: NetRule;
+  state: NetStatus | undefined;
+  looked: () => void;
+  done: () => void;
+  close: () => void;
+}
+
+function Opened({ rule, state, looked, done, close }: OpenedProps) {
+  const [failure, setFailure] = useState('');
+  const [editing, setEditing] = useState(false);
+  const administers = useCell(me)?.role === 'administrator';
+  const look = async (): Promise<void> => {
+    try {
+      await scanNow(rule.name);
+      setFailure('');
+      looked();
+    } catch (error) {
+      setFailure(said(error));
+    }
+  };
+  if (editing) return <NetRuleForm rule={rule} taken={[]} done={done} cancel={() => setEditing(false)} />;
+  return (
+    <section class="object" aria-label={`Rule ${rule.name}`}>
+      <div class="object-head">
+        <h2>{rule.name}</h2>
+        <span class="row-buttons">
+          <button type="button" class="small" onClick={close}>
+            Back to the list
+          </button>
+          {administers && (
+            <button type="button" class="small" onClick={() => setEditing(true)}>
+              Edit
+            </button>
+          )}
+          <button type="button" class="small" disabled={rule.disabled || state?.running} onClick={() => void look()}>
+            Look now
+          </button>
+        </span>
+      </div>
+      {failure !== '' && (
+        <p class="problem-text" role="alert">
+          {failure}
+        </p>
+      )}
+      <p class="muted anywhere">
+        {rule.ranges}, every {rule.delay ?? '1h'}, by {rule.checks.map(checkName).join(', ')}
+      </p>
+      <p role="status">
+        <State state={state} />
+      </p>
+      <Found rule={rule.name} round={`${state?.last_at ?? 0} ${state?.hosts ?? 0}`} />
+    </section>
+  );
+}
+
+const FOUND: Column<NetHost>[] = [
+  { id: 'ident', title: 'Found', class: 'anywhere', cell: (host) => host.ident, sort: (host) => host.ident },
+  { id: 'state', title: 'State', cell: (host) => `${host.up ? 'up' : 'down'} for ${ago(host.changed_at)}`, sort: (host) => (host.up ? 1 : 0) },
+  {
+    id: 'services',
+    title: 'Answers',
+    class: 'anywhere',
+    cell: (host) =>
+      (host.services ?? []).map((one, n) => (
+        <div key={n}>
+          {one.ip} {one.check}
+          {one.port ? `:${one.port}` : ''} <span class="muted">{one.up ? one.value ?? '' : `down for ${ago(one.changed_at)}`}</span>
+        </div>
+      )),
+    minor: true,
+  },
+  { id: 'host', title: 'Host', class: 'anywhere', cell: (host) => (host.host_id ? <Link to={`/hosts/${host.host_id}`}>{host.host}</Link> : <span class="muted">none</span>), sort: (host) => host.host ?? '' },
+];
+
+function Found({ rule, round }: { rule: string; round: string }) {
+  const found = useLoad((signal) => getNetHosts(rule, signal), [rule, round]);
+  return (
+    <>
+      <h2>What it found</h2>
+      {found.error !== null && <Failure error={found.error} retry={found.reload} />}
+      {found.data !== null && found.data.hosts.length === 0 && (
+        <Empty title="It has found nothing yet.">
+          <p class="muted">Addresses that never answered are not listed.</p>
+        </Empty>
+      )}
+      {found.data !== null && found.data.hosts.length > 0 && <Table caption="What the rule found" columns={FOUND} rows={found.data.hosts} rowKey={(host) => host.ident} sort="ident" dimmed={found.loading} />}
+      {(found.data?.more ?? 0) > 0 && <p class="muted">{plural(found.data!.more!, 'other')} more.</p>}
+    </>
+  );
+}
+
+const named = (one: { type: string; group?: string; template?: string; tag?: string }): string => [one.type.replaceAll('_', ' '), one.group ?? one.template ?? one.tag ?? ''].join(' ').trim();
+
+/** Actions lists what becomes of finds; they are changed by a file. */
+function Actions({ actions }: { actions: NetAction[] }) {
+  return (
+    <section aria-label="Actions on what is found">
+      <h2>Actions on what is found</h2>
+      <p class="muted">
+        They are changed by a file: <code>tidemark discovery apply FILE</code>. One without a condition on the rule applies to the finds of all.
+      </p>
+      {actions.length === 0 ? (
+        <p class="muted">There are none: what is found becomes no host.</p>
+      ) : (
+        <Table
+          caption="Actions on what is found"
+          rows={actions}
+          rowKey={(one) => one.name}
+          columns={[
+            { id: 'name', title: 'Action', class: 'anywhere', cell: (one) => one.name, sort: (one) => one.name.toLowerCase() },
+            { id: 'event', title: 'On', cell: (one) => one.event, minor: true },
+            { id: 'when', title: 'When', class: 'anywhere', cell: (one) => (one.conditions ?? []).map((c) => `${c.field} ${(c.operator ?? 'equals').replaceAll('_', ' ')} ${c.value ?? ''}`).join('; ') || 'always', minor: true },
+            { id: 'does', title: 'Does', class: 'anywhere', cell: (one) => (one.operations ?? []).map(named).join(', ') },
+            { id: 'state', title: 'State', cell: (one) => (one.disabled ? 'off' : 'on') },
+          ]}
+          sort="name"
+        />
+      )}
+    </section>
+  );
+}
