@@ -198,6 +198,17 @@ func TestZabbix_editing(t *testing.T) {
 	group := made.GroupIDs[0]
 	refused("hostgroup.create", `{"name":"Web"}`, editor, "already exists")
 	refused("hostgroup.create", `{"name":"Web 2"}`, limited, foreignObject)
+	must("hostgroup.update", fmt.Sprintf(`{"groupid":%q,"name":"Webs"}`, group), new(any))
+	refused("hostgroup.update", fmt.Sprintf(`{"groupid":%q,"name":"Own"}`, group), editor, "already exists")
+	refused("hostgroup.update", fmt.Sprintf(`{"groupid":%q,"name":"Mine"}`, group), limited, foreignObject)
+	var mine []struct{ GroupID string }
+	must("hostgroup.get", `{"filter":{"name":"Own"}}`, &mine)
+	refused("hostgroup.update", fmt.Sprintf(`{"groupid":%q,"name":"Moved"}`, mine[0].GroupID), editor, "names it; change that first")
+	refused("hostgroup.delete", fmt.Sprintf(`[%q]`, mine[0].GroupID), editor, "names it; change that first")
+	refused("hostgroup.delete", `["GROUP"]`, editor, "would be in no host group")
+	refused("hostgroup.delete", fmt.Sprintf(`[%q]`, group), limited, foreignObject)
+	refused("hostgroup.delete", `["999999"]`, editor, foreignObject)
+	must("hostgroup.update", fmt.Sprintf(`{"groupid":%q,"name":"Web"}`, group), new(any))
 
 	must("host.update", fmt.Sprintf(`{"hostid":"HOST","name":"Shown as foreign-7f3a","groups":[{"groupid":"GROUP"},{"groupid":%q}],"tags":[{"tag":"env","value":"test"}],
 		"macros":[{"macro":"{$PORT}","value":"8080"},{"macro":"{$PASSWORD}","value":"hunter2","type":1}],
@@ -260,6 +271,21 @@ func TestZabbix_editing(t *testing.T) {
 	must("host.get", get, &hosts)
 	if got := fmt.Sprint(hosts[0].HostGroups, hosts[0].Tags, len(hosts[0].Macros), len(hosts[0].Interfaces)); got != "[{Foreign} {Web}] [{all }] 2 2" {
 		t.Errorf("after mass changes: %s", got)
+	}
+	must("hostgroup.update", fmt.Sprintf(`{"groupid":%q,"name":"Sites"}`, group), new(any))
+	must("host.get", get, &hosts)
+	if got := fmt.Sprint(hosts[0].HostGroups); got != "[{Foreign} {Sites}]" {
+		t.Errorf("after a group has another name: %s", got)
+	}
+	var counts []struct{ GroupID, RowsCount string }
+	must("host.get", fmt.Sprintf(`{"groupids":[%q],"countOutput":true,"groupCount":true}`, group), &counts)
+	if got := fmt.Sprint(counts); got != fmt.Sprintf("[{%s 1}]", group) {
+		t.Errorf("hosts by group: %s", got)
+	}
+	must("hostgroup.delete", fmt.Sprintf(`[%q]`, group), new(any))
+	must("host.get", get, &hosts)
+	if got := fmt.Sprint(hosts[0].HostGroups); got != "[{Foreign}]" {
+		t.Errorf("after a group is deleted: %s", got)
 	}
 	audit := p.must("GET", "/api/audit?search=api_jsonrpc", "", p.login("administrator"))
 	if strings.Contains(audit, "hunter2") {

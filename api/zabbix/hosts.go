@@ -200,6 +200,10 @@ func getHosts(c *call) ([]byte, error) {
 	}
 	k := c.maintainedHosts()
 	k.selects = hostSelects()
+	k.groupings = []grouping[*model.Host]{
+		{"groupid", groups, func(h **model.Host) []uint64 { return c.countedGroups(*h) }},
+		{"proxyid", proxied, func(h **model.Host) []uint64 { return []uint64{uint64((*h).Proxy)} }},
+	}
 	return answer(c, &k, rows)
 }
 

@@ -185,6 +185,10 @@ func getItems(c *call) ([]byte, error) {
 	conditions, either := c.tags()
 	k := itemKind
 	k.selects = itemSelects()
+	k.groupings = []grouping[itemRow]{
+		{"hostid", hosts, func(r *itemRow) []uint64 { return []uint64{uint64(r.HostID)} }},
+		{"groupid", groups, func(r *itemRow) []uint64 { return c.countedGroupsOf(r.HostID) }},
+	}
 	l, err := readLookup(c, &k)
 	if err != nil {
 		return nil, err

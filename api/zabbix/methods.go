@@ -32,6 +32,8 @@ var methods = map[string]method{
 	"host.massremove":             {role: model.Editor, changes: true, fn: massRemoveHosts},
 	"host.massupdate":             {role: model.Editor, changes: true, fn: massUpdateHosts},
 	"hostgroup.create":            {role: model.Editor, changes: true, fn: createGroups},
+	"hostgroup.update":            {role: model.Editor, changes: true, fn: updateGroups},
+	"hostgroup.delete":            {role: model.Editor, changes: true, fn: deleteGroups},
 	"hostgroup.massadd":           {role: model.Editor, changes: true, fn: massAddGroups},
 	"hostgroup.massremove":        {role: model.Editor, changes: true, fn: massRemoveGroups},
 	"hostinterface.create":        {role: model.Editor, changes: true, fn: createInterfaces},

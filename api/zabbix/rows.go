@@ -17,6 +17,8 @@ type kind[T any] struct {
 	name, id string
 	fields   []field[T]
 	selects  []selection[T]
+	// groupings are by what groupCount counts; none when it counts nothing by itself.
+	groupings []grouping[T]
 }
 
 // field is one member that is a text; numbers are texts too.
@@ -51,6 +53,7 @@ type lookup[T any] struct {
 	limit    int64
 	preserve bool
 	count    bool
+	grouped  bool // counts are by group
 	start    bool // searches at the start
 	any      bool // one search is enough
 	wildcard bool
@@ -76,6 +79,9 @@ func readLookup[T any](c *call, k *kind[T]) (*lookup[T], error) {
 		l.out.all = true
 	}
 	l.count = l.count || l.out.count
+	if l.grouped = c.flag("groupCount"); l.grouped && k.groupings == nil {
+		c.fail("groupCount", fmt.Sprintf("objects of the kind %s cannot be counted by group", k.name))
+	}
 	l.filter, l.search = readMembers(c, k, "filter"), readMembers(c, k, "search")
 	names, orders := c.texts("sortfield"), c.texts("sortorder")
 	for i, name := range names {
@@ -251,6 +257,9 @@ func answer[T any](c *call, k *kind[T], rows []T) ([]byte, error) {
 }
 
 func (l *lookup[T]) encode(c *call, k *kind[T], rows []T) ([]byte, error) {
+	if l.count && l.grouped {
+		return countGroups(k.groupings, rows)
+	}
 	if l.count {
 		return encodeJSON(strconv.Itoa(len(rows)))
 	}

@@ -236,5 +236,9 @@ func getTriggers(c *call) ([]byte, error) {
 	slices.SortFunc(rows, func(a, b triggerRow) int { return cmp.Compare(a.ID, b.ID) })
 	k := triggerKind
 	k.selects = triggerSelects()
+	k.groupings = []grouping[triggerRow]{
+		{"hostid", f.hosts, func(r *triggerRow) []uint64 { return []uint64{uint64(r.HostID)} }},
+		{"groupid", f.groups, func(r *triggerRow) []uint64 { return c.countedGroupsOf(r.HostID) }},
+	}
 	return answer(c, &k, rows)
 }

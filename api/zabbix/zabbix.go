@@ -66,6 +66,9 @@ type Template struct {
 // Objects are what the snapshot of the configuration does not hold, and changes. Errors are *api.Error where the caller can do better.
 type Objects interface {
 	Groups(ctx context.Context) ([]Group, error)
+	// RenameGroup and DeleteGroup change a host group that nothing else names.
+	RenameGroup(ctx context.Context, id uint64, name string) error
+	DeleteGroup(ctx context.Context, id uint64) error
 	Templates(ctx context.Context) ([]Template, error)
 	GlobalMacros(ctx context.Context) ([]model.Macro, error)
 	// SetGlobalMacros replaces them all.

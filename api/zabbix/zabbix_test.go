@@ -80,6 +80,30 @@ func TestAnswer_common(t *testing.T) {
 	f(`{"output":"all"}`, `Invalid parameter "/output": value must be one of "extend", "count".`)
 }
 
+// TestAnswer_groupCount counts rows for each id that was asked for.
+func TestAnswer_groupCount(t *testing.T) {
+	rows := []row{{9, "b"}, {10, "a"}, {2, "b"}}
+	f := func(asked idSet, params, want string) {
+		t.Helper()
+		k := rowKind
+		k.groupings = []grouping[row]{
+			{member: "nothingid"},
+			{"letterid", asked, func(r *row) []uint64 { return []uint64{uint64(r.name[0]), 7} }},
+		}
+		out, err := answer(testCall(t, params), &k, rows)
+		if err != nil || string(out) != want {
+			t.Errorf("%v %s: %s %v, want %s", asked, params, out, err, want)
+		}
+	}
+	f(idSet{'a': true, 'b': true, 'c': true}, `{"countOutput":true,"groupCount":true}`, `[{"letterid":"97","rowscount":"1"},{"letterid":"98","rowscount":"2"}]`)
+	f(idSet{7: true}, `{"countOutput":true,"groupCount":true,"filter":{"name":"b"}}`, `[{"letterid":"7","rowscount":"2"}]`)
+	f(nil, `{"countOutput":true,"groupCount":true}`, `[{"rowscount":"3"}]`)
+	f(idSet{'a': true}, `{"countOutput":true}`, `"3"`)
+	if _, err := answer(testCall(t, `{"countOutput":true,"groupCount":true}`), &rowKind, rows); err == nil {
+		t.Error("a kind without groups is counted by group")
+	}
+}
+
 // TestAnswer_tooLarge ends an answer that has no room.
 func TestAnswer_tooLarge(t *testing.T) {
 	c := testCall(t, `{}`)

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"tidemark/api"
+)
+
+// RenameGroup implements zabbix.Objects.
+func (o zabbixObjects) RenameGroup(ctx context.Context, id uint64, name string) error {
+	if err := o.groupFree(ctx, id, "renamed"); err != nil {
+		return err
+	}
+	return o.changed(ctx, o.db.RenameHostGroup(ctx, id, name))
+}
+
+// DeleteGroup implements zabbix.Objects.
+func (o zabbixObjects) DeleteGroup(ctx context.Context, id uint64) error {
+	if err := o.groupFree(ctx, id, "deleted"); err != nil {
+		return err
+	}
+	return o.changed(ctx, o.db.DeleteHostGroup(ctx, id))
+}
+
+// groupFree refuses to change a host group that something knows by its name: rights, actions and maintenances would not follow.
+func (o zabbixObjects) groupFree(ctx context.Context, id uint64, what string) error {
+	groups, err := o.db.HostGroups(ctx)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if g.ID != id {
+			continue
+		}
+		if user := o.groupUser(g.Name); user != "" {
+			return &api.Error{
+				Status: http.StatusUnprocessableEntity, Code: "in_use",
+				Message: fmt.Sprintf("the host group %q cannot be %s because %s names it; change that first", g.Name, what, user),
+			}
+		}
+	}
+	return nil
+}
+
+// groupUser returns what knows a host group by its name; empty for nothing.
+func (o zabbixObjects) groupUser(group string) string {
+	for _, g := range o.access.Groups() {
+		for _, grant := range g.Grants {
+			if grant.HostGroup == group {
+				return fmt.Sprintf("the user group %q", g.Name)
+			}
+		}
+	}
+	config := o.alerting.alerter.Config()
+	for i := range config.Maintenances {
+		if slices.Contains(config.Maintenances[i].Groups, group) {
+			return fmt.Sprintf("the maintenance %q", config.Maintenances[i].Name)
+		}
+	}
+	for i := range config.Actions {
+		for _, c := range config.Actions[i].Conditions {
+			if c.Type == "host_group" && strings.EqualFold(c.Value, group) {
+				return fmt.Sprintf("the action %q", config.Actions[i].Name)
+			}
+		}
+	}
+	discovery, _ := o.network.current()
+	for i := range discovery.Actions {
+		for _, operation := range discovery.Actions[i].Operations {
+			if operation.Group == group {
+				return fmt.Sprintf("the action %q of network discovery", discovery.Actions[i].Name)
+			}
+		}
+	}
+	return ""
+}
