@@ -1,6 +1,7 @@
 // Pictures of the configuration for docs/screenshots: node configshots.mjs FOLDER [NAME…], with TIDEMARK_BIN.
 
 import { mkdirSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { launch, openPage, settled } from './browser.mjs';
 import { startServer } from './ownserver.mjs';
 
@@ -10,6 +11,9 @@ mkdirSync(folder, { recursive: true });
 const server = await startServer();
 const { base } = server;
 const browser = await launch();
+// What network discovery finds; the server does not ask itself.
+const web = createServer((_, response) => response.end('ok'));
+await new Promise((done) => web.listen(0, '127.0.0.1', done));
 
 const post = async (path, body) => {
   const answer = await fetch(base + path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
@@ -130,7 +134,7 @@ for (const [name] of Object.entries(pages)) {
     const step = (name, path, codes) => ({ name, url: `${base}${path}`, status_codes: codes, timeout: '5s' });
     const httptests = [{ name: 'Log in', delay: '10s', steps: [step('Form', '/', '200'), step('Enter', '/-/healthy', '302'), step('Orders', '/api/hosts', '200')] }];
     await post('/api/import', { zabbix_export: { version: '6.0', groups: [{ uuid: '57b7ae836ca64446ba2c296389c009b7', name: 'Web' }], hosts: [{ host: 'shop', name: 'shop', groups: [{ name: 'Web' }], httptests }] } });
-    const rule = { name: 'Office', ranges: '127.0.0.1-4', delay: '1h', checks: [{ type: 'tcp', ports: new URL(base).port }, { type: 'agent', key: 'system.uname', name: 'system', timeout: '0.2s' }] };
+    const rule = { name: 'Office', ranges: '127.0.0.1-4', delay: '1h', checks: [{ type: 'tcp', ports: String(web.address().port) }, { type: 'agent', key: 'system.uname', name: 'system', timeout: '0.2s' }] };
     const action = { name: 'Linux machines', event: 'discovery', conditions: [{ field: 'rule', value: 'Office' }, { field: 'value', operator: 'contains', value: 'Linux' }], operations: [{ type: 'add_group', group: 'Linux servers' }, { type: 'link_template', template: 'Linux by Zabbix agent' }] };
     const answer = await fetch(`${base}/api/network-discovery`, { method: 'PUT', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ rules: [rule], actions: [action] }) });
     if (!answer.ok) throw new Error(await answer.text());
@@ -146,4 +150,5 @@ for (const [name] of Object.entries(pages)) {
   for (const colorScheme of ['light', 'dark']) for (const [width, viewport] of Object.entries(SIZES)) await picture(name, colorScheme, width, viewport);
 }
 await browser.close();
+web.close();
 await server.stop();
