@@ -397,9 +397,9 @@ story('global regular expressions: make, try, change and delete one, by keyboard
   await page.getByRole('status').getByText('Not fulfilled: expression 1').waitFor();
   await tabTo(page, 'Save');
   await page.keyboard.press('Enter');
-  await page.getByRole('button', { name: '@Disks' }).waitFor();
+  await page.getByRole('link', { name: '@Disks' }).waitFor();
   assert.equal((await get('/api/regexps')).regexps.find((one) => one.name === 'Disks').expressions[0].expression, '^(sd|nvme)');
-  await page.getByRole('button', { name: '@Disks' }).click();
+  await page.getByRole('link', { name: '@Disks' }).click();
   await page.reload(); // The open one is in the address.
   await page.getByRole('button', { name: 'Add an expression' }).click();
   await page.getByLabel('The text').nth(1).selectOption('not_included');
@@ -408,7 +408,7 @@ story('global regular expressions: make, try, change and delete one, by keyboard
   await page.getByRole('row', { name: /@Disks/ }).getByText('does not contain').waitFor();
   await page.getByRole('row', { name: /@Disks/ }).getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('button', { name: 'Delete Disks?' }).click();
-  await page.getByRole('button', { name: '@Disks' }).waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: '@Disks' }).waitFor({ state: 'detached' });
 });
 
 story('network discovery: a rule is made, looks, and shows what it found', async (page) => {
@@ -424,7 +424,7 @@ story('network discovery: a rule is made, looks, and shows what it found', async
   await form.getByRole('alert').filter({ hasText: '127.0.0.1/99' }).waitFor();
   await form.getByLabel('Addresses').fill('127.0.0.1');
   await form.getByRole('button', { name: 'Save the rule' }).click();
-  await page.getByRole('button', { name: 'Here' }).click();
+  await page.getByRole('link', { name: 'Here' }).click();
   await page.getByRole('heading', { name: 'What it found' }).waitFor();
   await page.getByRole('button', { name: 'Look now' }).click();
   await page.getByRole('row', { name: /127\.0\.0\.1 up for/ }).waitFor();

@@ -60,9 +60,9 @@ function RuleList({ rules, stateOf, changed }: { rules: NetRule[]; stateOf: (nam
       title: 'Rule',
       class: 'anywhere',
       cell: (rule) => (
-        <button type="button" class="as-link" onClick={() => setParams({ net: rule.name }, false)}>
+        <Link to="/configuration/network" query={{ net: rule.name }}>
           {rule.name}
-        </button>
+        </Link>
       ),
       sort: (rule) => rule.name.toLowerCase(),
     },

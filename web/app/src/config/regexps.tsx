@@ -3,6 +3,7 @@
 import { useState } from 'preact/hooks';
 import { deleteRegexp, type GlobalExpression, type GlobalRegexp, getRegexps, putRegexp, testRegexp } from '../api/configuration.ts';
 import { Check, Field, Form, said, Sure } from '../part/form.tsx';
+import { Link } from '../part/link.tsx';
 import { useLoad } from '../part/load.ts';
 import { Empty, Failure } from '../part/notice.tsx';
 import { Table } from '../part/table.tsx';
@@ -70,9 +71,9 @@ export function GlobalRegexps() {
               title: 'Name',
               class: 'anywhere',
               cell: (row) => (
-                <button type="button" class="as-link" onClick={() => setParams({ regexp: row.name }, false)}>
+                <Link to="/configuration/macros" query={{ regexp: row.name }}>
                   <code>@{row.name}</code>
-                </button>
+                </Link>
               ),
               sort: (row) => row.name,
             },

@@ -13,7 +13,7 @@ import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { live } from '../state/live.ts';
 import { mayEdit, mayEditSome, me } from '../state/me.ts';
-import { go, href } from '../state/route.ts';
+import { go, href, route } from '../state/route.ts';
 import { NoHosts } from '../view/hosts.tsx';
 import { AddHost } from './addhost.tsx';
 import { EDIT_TABS, EditView } from './edit.tsx';
@@ -67,6 +67,8 @@ const FOR_SOME = ['', 'add', 'hosts'];
 
 function Lists({ tab, all }: { tab: string; all: boolean }) {
   const known = useLoad((signal) => getConfiguration(signal), [tab]);
+  const { params } = useCell(route);
+  const opened = params.has('regexp') || params.has('fresh');
   return (
     <div class="page config">
       <h1>Configuration</h1>
@@ -84,9 +86,9 @@ function Lists({ tab, all }: { tab: string; all: boolean }) {
       {known.data !== null && tab === 'templates' && <Templates known={known.data} />}
       {known.data !== null && tab === 'macros' && (
         <>
-          <h2>Global macros</h2>
-          <GlobalMacros known={known.data} />
-          <h2>Global regular expressions</h2>
+          {!opened && <h2>Global macros</h2>}
+          {!opened && <GlobalMacros known={known.data} />}
+          {!opened && <h2>Global regular expressions</h2>}
           <GlobalRegexps />
         </>
       )}
