@@ -108,9 +108,6 @@ func (l *limits) read(text []byte) (map[string]any, error) {
 	if err := l.groups(host); err != nil {
 		return nil, err
 	}
-	if err := l.templates(host); err != nil {
-		return nil, err
-	}
 	return document, l.walk(export, false)
 }
 
@@ -141,8 +138,8 @@ func (l *limits) groups(host map[string]any) error {
 }
 
 // templates checks that only templates are linked that a visible host has: what they hold was looked at then.
-func (l *limits) templates(host map[string]any) error {
-	list, _ := host["templates"].([]any)
+func (l *limits) templates(value any) error {
+	list, _ := value.([]any)
 	for _, one := range list {
 		linked, _ := one.(map[string]any)
 		name, _ := linked["name"].(string)
@@ -185,6 +182,10 @@ func (l *limits) walk(node any, prototype bool) error {
 		}
 	case map[string]any:
 		for name, value := range node {
+			// Bodies of prototypes and rules are kept as texts, and their reader takes "Group" for "group".
+			if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+				return denied("the document has a field %.40q; names of fields have small letters, digits and underscores only", name)
+			}
 			if err := l.member(node, name, value, prototype); err != nil {
 				return err
 			}
@@ -200,6 +201,8 @@ func (l *limits) member(of map[string]any, name string, value any, prototype boo
 	switch name {
 	case "group_links", "group_prototypes":
 		return l.prototypeGroups(value)
+	case "templates": // of the host, of hosts that discovery makes, of an override
+		return l.templates(value)
 	case "item": // of a graph
 		item, _ := value.(map[string]any)
 		if host, ok := item["host"].(string); ok && !l.mayRefer(host) {

@@ -82,6 +82,12 @@ func TestPermissions_limitedEditor(t *testing.T) {
 			object{"name": "P", "expression": "last(/own-host/temperature)>{#X}"})})),
 		"hosts in a foreign group by discovery": member("discovery_rules", list(object{"name": "R", "type": "TRAP", "key": "r", "host_prototypes": list(
 			object{"host": "{#X}", "name": "{#X}", "group_links": list(object{"group": object{"name": "Foreign"}})})})),
+		"hosts in a foreign group by a field in large letters": member("discovery_rules", list(object{"name": "R", "type": "TRAP", "key": "r", "host_prototypes": list(
+			object{"host": "{#X}", "name": "{#X}", "group_links": list(object{"name": "Own", "Group": object{"name": "Foreign"}})})})),
+		"a template that no own host has by discovery": member("discovery_rules", list(object{"name": "R", "type": "TRAP", "key": "r", "host_prototypes": list(
+			object{"host": "{#X}", "name": "{#X}", "group_links": list(object{"group": object{"name": "Own"}}), "templates": list(object{"name": "Tidemark server"})})})),
+		"a template that no own host has by an override": member("discovery_rules", list(object{"name": "R", "type": "TRAP", "key": "r", "overrides": list(
+			object{"name": "O", "step": "1", "operations": list(object{"operationobject": "HOST_PROTOTYPE", "templates": list(object{"name": "Tidemark server"})})})})),
 	} {
 		status, text := put(change)
 		if status != http.StatusUnprocessableEntity || !strings.Contains(text, "beyond_rights") {

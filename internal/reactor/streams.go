@@ -287,6 +287,7 @@ func (s *Streams) step(now time.Time) (time.Duration, bool) {
 	}
 	if len(s.flying) > 0 && !now.Before(s.sweep) {
 		s.sweepOver(now)
+		s.dropIdle(func(i idleConn) bool { return now.After(i.until) }) // There may be no moment without an exchange under way.
 		s.sweep = now.Add(sweepInterval)
 	}
 	if s.o.Round != nil {

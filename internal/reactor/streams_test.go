@@ -201,6 +201,50 @@ func TestStreams_keep(t *testing.T) {
 	}
 }
 
+// Connections that are kept end at their time while others are busy without a pause.
+func TestStreams_idleBesideBusy(t *testing.T) {
+	stuck := make(chan struct{})
+	p := listen(t, func(nc net.Conn, line string) bool {
+		if line == "stuck\n" {
+			<-stuck
+			return false
+		}
+		io.WriteString(nc, "echo "+line)
+		return true
+	})
+	defer close(stuck)
+	var rounds atomic.Int32
+	s := open(t, StreamOptions{Round: func() { rounds.Add(1) }})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ask(s, p.at, "stuck\n", func(a *asked) { a.Context = ctx })
+	if _, err := ask(s, p.at, "x\n", func(a *asked) { a.Keep, a.keep = true, true }).wait(t); err != nil {
+		t.Fatal(err)
+	}
+	kept := func(f func(i *idleConn)) int {
+		n := make(chan int)
+		s.Do(func() {
+			for _, list := range s.idle {
+				for i := range list {
+					f(&list[i])
+				}
+			}
+			n <- s.idles
+		})
+		return <-n
+	}
+	if n := kept(func(i *idleConn) { i.until = time.Now().Add(-time.Second) }); n != 1 {
+		t.Fatalf("%d connections are kept, want 1", n)
+	}
+	const enough = 4 * int32(sweepInterval/gatherInterval)
+	for start := rounds.Load(); rounds.Load()-start < enough; {
+		time.Sleep(gatherInterval) //nolint:forbidigo // the rounds go on meanwhile
+	}
+	if n := kept(func(*idleConn) {}); n != 0 {
+		t.Errorf("%d connections are kept beyond their time", n)
+	}
+}
+
 func TestStreams_failures(t *testing.T) {
 	stuck := make(chan struct{})
 	p := listen(t, func(net.Conn, string) bool { <-stuck; return false })
