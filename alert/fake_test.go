@@ -40,6 +40,8 @@ type world struct {
 	dead       bool
 	// once is Options.Once.
 	once bool
+	// claiming is how long the store takes to note that alerts are about to be sent.
+	claiming time.Duration
 }
 
 type sentMessage struct {
@@ -111,6 +113,9 @@ func (w *world) LoadAlerts(_ context.Context, since int64) (l model.AlertsLoaded
 }
 
 func (w *world) RecordAlerts(_ context.Context, c model.AlertChange) error {
+	if slices.ContainsFunc(c.Alerts, func(a model.Alert) bool { return a.State == model.AlertClaimed }) {
+		time.Sleep(w.claiming) //nolint:forbidigo // time of the bubble
+	}
 	return w.call(func() error {
 		w.lastEvent = max(w.lastEvent, c.LastEvent)
 		for _, e := range c.Ended {

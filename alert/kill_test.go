@@ -136,6 +136,35 @@ func TestKill_once(t *testing.T) {
 	})
 }
 
+// TestStop_sendsLaterWhatWasNotBegun ends the process while the store is slow to note that an alert is about to be sent. It cannot have arrived, so it is
+// sent after the next start also where no message may come twice.
+func TestStop_sendsLaterWhatWasNotBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.once, w.claiming = true, 5*time.Second
+		w.host(1, "Db1")
+		p := w.start(t, single+"\nactions: [{name: a, operations: [{receivers: [first]}]}]")
+		p.tell(w.problem(10, model.High, "x"))
+		after(3 * time.Second)
+		p.stop()
+		if got := messagesOf(w); len(got) != 0 {
+			t.Fatalf("sent before the start: %v", got)
+		}
+		w.claiming = 0
+		p = w.start(t, "")
+		after(time.Minute)
+		p.stop()
+		if got := messagesOf(w); len(got) != 1 {
+			t.Errorf("messages after the next start: %v, want one", got)
+		}
+		for _, a := range w.alerts {
+			if a.State != model.AlertSent {
+				t.Errorf("alert %d ends as %v: %s", a.ID, a.State, a.Error)
+			}
+		}
+	})
+}
+
 func messagesOf(w *world) []string {
 	var list []string
 	for _, m := range w.messages() {

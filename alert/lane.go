@@ -143,8 +143,8 @@ func (a *Alerter) claim(ctx context.Context, alerts []model.Alert) delivery {
 		claimed[i].State = model.AlertClaimed
 	}
 	err := a.options.Store.RecordAlerts(ctx, model.AlertChange{Alerts: claimed})
-	if err == nil {
-		err = ctx.Err()
+	if ctx.Err() != nil {
+		return delivery{alerts: alerts, err: ctx.Err(), stopped: true, ended: true}
 	}
 	if err != nil {
 		a.storeFailures.Inc()
@@ -155,15 +155,17 @@ func (a *Alerter) claim(ctx context.Context, alerts []model.Alert) delivery {
 
 // delivery is how serving a lane went.
 type delivery struct {
-	// alerts were tried; the first sentCount of them arrived.
-	alerts    []model.Alert
-	sentCount int
-	err       error
+	// alerts were tried; the first sentCount of them arrived, the first begun may have.
+	alerts           []model.Alert
+	sentCount, begun int
+	err              error
 	// tags are those that a script has for the event of the alert.
 	tags []model.Tag
 	// stopped says that nothing was sent because the process ends or the store fails; then the failure is nobody's fault. retryAt is when it is tried again.
 	stopped bool
 	retryAt int64
+	// ended says that the process ends: what was not begun is stored as waiting again, and is sent after the next start.
+	ended bool
 }
 
 // part is one message with the alerts in it.
@@ -188,7 +190,8 @@ func send(ctx context.Context, ch *channel, parts []part) delivery {
 		}
 		cancel()
 		if err != nil {
-			d.err, d.stopped = err, ctx.Err() != nil
+			d.err, d.stopped, d.ended = err, ctx.Err() != nil, ctx.Err() != nil
+			d.begun = d.sentCount + len(parts[i].alerts)
 			return d
 		}
 		d.sentCount += len(parts[i].alerts)
@@ -214,6 +217,9 @@ func (a *Alerter) finish(l *lane, d delivery, ch *channel) {
 		switch {
 		case !ok || i >= d.sentCount && d.stopped:
 			rest = append(rest, alert)
+			if ok && d.ended && i >= d.begun && a.options.Once {
+				a.pending.alerts[alert.ID] = alert
+			}
 			continue
 		case i < d.sentCount:
 			alert.State, alert.SentAt, alert.Error = model.AlertSent, now, ""
