@@ -249,6 +249,9 @@ func (p *previewEvents) Record(_ context.Context, _ model.LSN, changes []model.S
 // OpenProblems implements trigger.Events.
 func (p *previewEvents) OpenProblems(model.TriggerID) int { return p.open }
 
+// Problem implements trigger.Events. In a preview nobody closes problems by hand.
+func (p *previewEvents) Problem(model.EventID) (model.Problem, bool) { return model.Problem{}, false }
+
 // problems turns the changes into problems with begin and end.
 func (p *previewEvents) problems(out *preview) {
 	open := -1

@@ -27,6 +27,8 @@ func (n *noEvents) Record(_ context.Context, _ model.LSN, changes []model.StateC
 
 func (n *noEvents) OpenProblems(model.TriggerID) int { return 0 }
 
+func (n *noEvents) Problem(model.EventID) (model.Problem, bool) { return model.Problem{}, false }
+
 // BenchmarkEvaluate sends a value of every item, 2,000 to a batch, again and again. An operation is one value, which touches one
 // trigger.
 func BenchmarkEvaluate(b *testing.B) {

@@ -51,6 +51,8 @@ type Events interface {
 	Record(ctx context.Context, lsn model.LSN, changes []model.StateChange) error
 	// OpenProblems returns how many problems of a trigger are open.
 	OpenProblems(id model.TriggerID) int
+	// Problem returns an open problem; false when it is over or unknown.
+	Problem(id model.EventID) (model.Problem, bool)
 }
 
 // Options of an Evaluator. Values, Events and Items are needed.
@@ -233,12 +235,16 @@ func (e *Evaluator) closable(id model.TriggerID) error {
 	return nil
 }
 
-// CloseProblem closes one open problem by hand. The trigger goes back to OK with its last one.
+// CloseProblem closes one open problem by hand. The trigger goes back to OK with its last one. One that ended meanwhile, by a value or by somebody
+// else, changes nothing.
 func (e *Evaluator) CloseProblem(ctx context.Context, id model.TriggerID, problem model.EventID) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.closable(id); err != nil {
 		return fmt.Errorf("close problem %d: %w", problem, err)
+	}
+	if p, open := e.events.Problem(problem); !open || p.TriggerID != id {
+		return nil
 	}
 	t := e.triggers[id]
 	t.problem = e.events.OpenProblems(id) > 1

@@ -206,6 +206,22 @@ func TestCloseProblem_oneOfSeveral(t *testing.T) {
 	}
 }
 
+// Two people close the same problem: the other one stays open, and the trigger in PROBLEM.
+func TestCloseProblem_twice(t *testing.T) {
+	r := newRig(t)
+	r.apply(model.Trigger{Expression: "last(/h/f)>10", MultipleEvents: true, ManualClose: true})
+	r.floats(1, 11, 2, 12)
+	id := r.log.Problems()[0].ID
+	for range 2 {
+		if err := r.evaluator.CloseProblem(context.Background(), 1, id); err != nil {
+			t.Fatal(err)
+		}
+		if problem, _, _ := r.evaluator.State(1); !problem || len(r.log.Problems()) != 1 {
+			t.Errorf("problem is %v with %d open problems, want true with 1", problem, len(r.log.Problems()))
+		}
+	}
+}
+
 func TestEvaluate_dependencies(t *testing.T) {
 	r := newRig(t)
 	r.apply(model.Trigger{ID: 1, Expression: "last(/h/f)>10", DependsOn: []model.TriggerID{2}}, model.Trigger{ID: 2, Expression: "last(/h/g)=0", DependsOn: []model.TriggerID{3}},
