@@ -64,6 +64,9 @@ func (db *DB) madeHours(ctx context.Context, id model.ItemID, refs []pageRef) ([
 // the list that holds the pair.
 func (db *DB) missingHours(indexed []indexedPair, e *indexedPair, id model.ItemID, r model.TimeRange) ([]hourRow, error) {
 	p := e.pair
+	if p.lean && r.To < math.MaxInt64-storage.Hour { // the values of the last hour that starts in the range
+		r.To = storage.HourOf(r.To-1) + storage.Hour
+	}
 	if !p.lean || !e.mayHold(id) || !e.values.Reaches(r.From, r.To) {
 		return nil, nil
 	}

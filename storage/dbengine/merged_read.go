@@ -187,7 +187,8 @@ func sourcesOf(all []*indexedPair) []mergeSource {
 
 // source streams what one pair adds.
 func (m *merging) source(r *reading, id model.ItemID, s *mergeSource) error {
-	if s.raw != nil && (!s.raw.mayHold(id) || !s.raw.values.Reaches(m.q.Range.From, m.q.Range.To)) {
+	// What bounds a pair from which pages were left out says nothing of those.
+	if s.raw != nil && !s.raw.pair.thinned() && (!s.raw.mayHold(id) || !s.raw.values.Reaches(m.q.Range.From, m.q.Range.To)) {
 		return nil
 	}
 	// Without its pages a tier says nothing, and without its values a pair does not: it is as if they were gone.

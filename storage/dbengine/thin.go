@@ -354,8 +354,8 @@ func (db *DB) withHours(e *indexedPair, hours []indexedPair, id model.ItemID, vi
 			return err
 		}
 	}
-	if seen || !e.pair.thinned() || e.pair.tier != header.Raw {
-		return nil
+	if seen && e.pair.members == 1 || !e.pair.thinned() || e.pair.tier != header.Raw {
+		return nil // of a run that was joined the hours of some may be in the pair, and those of others be left out
 	}
 	for i := range hours {
 		if e.pair.covers(hours[i].pair.source) && hours[i].mayHold(id) {

@@ -10,6 +10,7 @@ import (
 	"tidemark/model"
 	"tidemark/storage"
 	"tidemark/storage/dbengine/extent"
+	"tidemark/storage/dbengine/header"
 )
 
 var errStop = errors.New("stop")
@@ -81,20 +82,44 @@ func (db *DB) storedRows(id model.ItemID, r model.TimeRange) ([]hourRow, error) 
 	if err != nil {
 		return nil, err
 	}
+	read := make([][]hourRow, len(refs))
 	for i := range refs {
 		p, err := db.readPage(&refs[i])
 		if err == nil {
-			var read []hourRow
-			if read, err = decodeRows(&p); err == nil {
-				rows = append(rows, read...)
-			}
+			read[i], err = decodeRows(&p)
 		}
 		if err != nil {
 			db.damaged(err)
 		}
 	}
+	for i := range refs {
+		for k := range read[i] {
+			if row := &read[i][k]; !outdone(refs, read, refs[i].pair, row) {
+				rows = append(rows, *row)
+			}
+		}
+	}
 	rows = append(rows, memory...)
 	return newestRows(slices.DeleteFunc(rows, func(h hourRow) bool { return h.At >= r.To || h.At < from })), nil
+}
+
+// outdone reports whether a row of a pair that stands for a run has fewer values than the tier has for its hour: pages were left out of a pair of the run
+// that was written later than the one from which the row comes.
+func outdone(refs []pageRef, read [][]hourRow, p *pair, row *hourRow) bool {
+	if p.tier != header.Raw || p.members == 1 || !p.thinned() {
+		return false
+	}
+	for i := range refs {
+		if o := refs[i].pair; o.tier != header.Hour || !p.covers(o.source) {
+			continue
+		}
+		for k := range read[i] {
+			if h := &read[i][k]; h.At == row.At && h.valueType == row.valueType && h.Count > row.Count {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // hourPages returns the pages that hold rows of an item in a range, in the order in which they were written, rows that are missing on disk, and all rows
