@@ -217,7 +217,7 @@ func (j *journal) committed(added []journaled, trim model.LSN) {
 		j.bytes -= j.kept[n].bytes
 		n++
 	}
-	j.kept = append(j.kept[:0:0], j.kept[n:]...)
+	j.kept = j.kept[n:] // Not copied: where evaluation stands still they are many.
 	for _, a := range added {
 		j.kept = append(j.kept, a)
 		j.bytes += a.bytes

@@ -442,3 +442,18 @@ func TestShared_catalog(t *testing.T) {
 		t.Errorf("the second holder reads %d bytes, %q at the end", len(all), all[len(all)-4:])
 	}
 }
+
+// TestJournal_committed notes transactions and forgets what they trimmed, without a copy of all that is kept.
+func TestJournal_committed(t *testing.T) {
+	j := &journal{kept: make([]journaled, 0, 8)}
+	j.committed([]journaled{{1, 10}, {2, 20}, {3, 30}}, 0)
+	first := &j.kept[0]
+	j.committed([]journaled{{4, 40}}, 0)
+	if len(j.kept) != 4 || &j.kept[0] != first {
+		t.Errorf("%d records are kept, want 4 at the same place", len(j.kept))
+	}
+	j.committed([]journaled{{5, 50}}, 2)
+	if len(j.kept) != 3 || j.kept[0].lsn != 3 || j.bytes != 120 || j.applied != 5 {
+		t.Errorf("kept %v, %d bytes, applied %d", j.kept, j.bytes, j.applied)
+	}
+}
