@@ -60,8 +60,8 @@ func (db *DB) madeHours(ctx context.Context, id model.ItemID, refs []pageRef) ([
 	return made.rows, err
 }
 
-// missingHours returns stale rows for the hours of an item in a range that a pair lacks and no tier has: they are made again from the values. indexed is
-// the list that holds the pair.
+// missingHours returns stale rows for the hours of an item in a range that a pair may lack and the tier too: they are made again from the values, which
+// they count. indexed is the list that holds the pair.
 func (db *DB) missingHours(indexed []indexedPair, e *indexedPair, id model.ItemID, r model.TimeRange) ([]hourRow, error) {
 	p := e.pair
 	if p.lean && r.To < math.MaxInt64-storage.Hour { // the values of the last hour that starts in the range
@@ -101,10 +101,40 @@ func (db *DB) missingHours(indexed []indexedPair, e *indexedPair, id model.ItemI
 		}
 		for _, at := range times {
 			hour := storage.HourOf(at)
-			if n := len(rows); r.Contains(at) && (n == 0 || rows[n-1].At != hour || rows[n-1].valueType != q.Type) {
+			if !r.Contains(at) {
+				continue
+			}
+			if n := len(rows); n == 0 || rows[n-1].At != hour || rows[n-1].valueType != q.Type {
 				rows = append(rows, hourRow{Trend: model.Trend{At: hour}, valueType: q.Type, stale: true})
 			}
+			rows[len(rows)-1].Count++
 		}
 	}
 	return rows, nil
+}
+
+// addMissing adds to rows the hours that pairs lack, and marks those rows of the tier as stale that have fewer values than such a pair: the tier lacks a
+// part that was written later. tier tells, for each row, whether it is of the tier.
+func addMissing(rows []hourRow, tier []bool, missing []hourRow) []hourRow {
+	type hour struct {
+		at        int64
+		valueType model.ValueType
+	}
+	last, counts := map[hour]int{}, map[hour]uint64{}
+	for i := range rows {
+		last[hour{rows[i].At, rows[i].valueType}] = i
+	}
+	for i := range missing {
+		counts[hour{missing[i].At, missing[i].valueType}] += missing[i].Count
+	}
+	for h, n := range counts {
+		i, there := last[h]
+		switch {
+		case !there:
+			rows = append(rows, hourRow{Trend: model.Trend{At: h.at}, valueType: h.valueType, stale: true})
+		case tier[i] && rows[i].Count < n:
+			rows[i].stale = true
+		}
+	}
+	return rows
 }

@@ -78,7 +78,7 @@ func (db *DB) storedRows(id model.ItemID, r model.TimeRange) ([]hourRow, error) 
 	if from > math.MinInt64+storage.Hour {
 		from -= storage.Hour
 	}
-	refs, rows, memory, err := db.hourPages(id, model.TimeRange{From: from, To: r.To})
+	refs, missing, memory, err := db.hourPages(id, model.TimeRange{From: from, To: r.To})
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +92,17 @@ func (db *DB) storedRows(id model.ItemID, r model.TimeRange) ([]hourRow, error) 
 			db.damaged(err)
 		}
 	}
+	var rows []hourRow
+	var tier []bool
 	for i := range refs {
 		for k := range read[i] {
 			if row := &read[i][k]; !outdone(refs, read, refs[i].pair, row) {
-				rows = append(rows, *row)
+				rows, tier = append(rows, *row), append(tier, refs[i].pair.tier == header.Hour)
 			}
 		}
+	}
+	if len(missing) > 0 {
+		rows = addMissing(rows, tier, missing)
 	}
 	rows = append(rows, memory...)
 	return newestRows(slices.DeleteFunc(rows, func(h hourRow) bool { return h.At >= r.To || h.At < from })), nil
