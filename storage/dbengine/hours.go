@@ -64,9 +64,7 @@ func (db *DB) madeHours(ctx context.Context, id model.ItemID, refs []pageRef) ([
 // they count. indexed is the list that holds the pair.
 func (db *DB) missingHours(indexed []indexedPair, e *indexedPair, id model.ItemID, r model.TimeRange) ([]hourRow, error) {
 	p := e.pair
-	if p.lean && r.To < math.MaxInt64-storage.Hour { // the values of the last hour that starts in the range
-		r.To = storage.HourOf(r.To-1) + storage.Hour
-	}
+	r = lastHour(r)
 	if !p.lean || !e.mayHold(id) || !e.values.Reaches(r.From, r.To) {
 		return nil, nil
 	}
@@ -79,6 +77,36 @@ func (db *DB) missingHours(indexed []indexedPair, e *indexedPair, id model.ItemI
 	if members >= p.members {
 		return nil, nil
 	}
+	return db.valueHours(p, id, r)
+}
+
+// lastHour lengthens a range by the values of the last hour that starts in it.
+func lastHour(r model.TimeRange) model.TimeRange {
+	if r.To < math.MaxInt64-storage.Hour {
+		r.To = storage.HourOf(r.To-1) + storage.Hour
+	}
+	return r
+}
+
+// unreadHours returns what missingHours does for the pairs that lack hours which a page of the tier has that cannot be read.
+func (db *DB) unreadHours(tier *pair, id model.ItemID, r model.TimeRange) ([]hourRow, error) {
+	if tier.tier != header.Hour {
+		return nil, nil
+	}
+	sh := db.shardOf(id)
+	sh.mu.Lock()
+	indexed := sh.indexed
+	sh.mu.Unlock()
+	for i := range indexed {
+		if p := indexed[i].pair; p.lean && p.covers(tier.source) {
+			return db.valueHours(p, id, lastHour(r))
+		}
+	}
+	return nil, nil
+}
+
+// valueHours returns a stale row for each hour that a pair has values for.
+func (db *DB) valueHours(p *pair, id model.ItemID, r model.TimeRange) ([]hourRow, error) {
 	var refs []pageRef
 	_, err := db.indexedPages(p, id, func(ref *pageRef) {
 		if ref.kind <= extent.Late && ref.valueType.Numeric() && ref.from < r.To && ref.to >= r.From {

@@ -434,3 +434,40 @@ func TestDB_thinMergedWithoutHours(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestDB_leanDamage damages the tier of hours beside pairs that lack them: the hours are made again from the values.
+func TestDB_leanDamage(t *testing.T) {
+	w := newTwin(t, 5)
+	for range 8 {
+		if err := errors.Join(w.define(), w.write(), w.settle()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mergeRuns(t, w.db, 1<<20)
+	var names []string
+	for _, p := range w.db.pairs.all() {
+		if p.tier == header.Hour {
+			names = append(names, "/engine/"+p.id.Name())
+		}
+	}
+	if err := w.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for k, name := range names {
+		b := slices.Clone(content(t, w.fsys, name))
+		for at := header.Bytes + 300 + k; at < len(b); at += 400 {
+			b[at] ^= 4
+		}
+		replace(t, w.fsys, name, b)
+	}
+	w.db = openTest(t, w.fsys, w.o)
+	if err := w.compareMade(); err != nil {
+		t.Error(err)
+	}
+	if w.db.m.damagedPages.Get() == 0 {
+		t.Error("nothing that was read is damaged")
+	}
+	if err := errors.Join(w.db.Close(), w.plain.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

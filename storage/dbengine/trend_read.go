@@ -90,6 +90,11 @@ func (db *DB) storedRows(id model.ItemID, r model.TimeRange) ([]hourRow, error) 
 		}
 		if err != nil {
 			db.damaged(err)
+			made, err := db.unreadHours(refs[i].pair, id, model.TimeRange{From: from, To: r.To})
+			if err != nil && !errors.Is(err, errGone) {
+				return nil, err
+			}
+			missing = append(missing, made...)
 		}
 	}
 	var rows []hourRow
