@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -157,15 +158,20 @@ func (w *twin) snapshot(n int) error {
 
 // cutting calls fn and opens what power cuts at some of the syncs meanwhile leave.
 func (w *twin) cutting(fn func() error) error {
+	var mu sync.Mutex
 	var failed error
-	r := rand.New(rand.NewPCG(w.r.Uint64(), 1)) // syncs come from other goroutines too
-	w.fsys.OnSync(func() {
+	r := rand.New(rand.NewPCG(w.r.Uint64(), 1))
+	w.fsys.OnSync(func() { // syncs come from other goroutines too
+		mu.Lock()
+		defer mu.Unlock()
 		if failed == nil && r.IntN(12) == 0 {
 			failed = w.reopened(w.fsys.CrashClone(r))
 		}
 	})
 	err := fn()
 	w.fsys.OnSync(nil)
+	mu.Lock()
+	defer mu.Unlock()
 	if failed != nil {
 		failed = fmt.Errorf("after a power cut: %w", failed)
 	}
