@@ -147,6 +147,8 @@ story('alerting: forms for a media type, a receiver and an action; what is wrong
   await page.goto(`${target.base}/alerting/actions`);
   await page.getByRole('button', { name: 'New action' }).click();
   await page.getByLabel('Name of the action').fill('form action');
+  assert.equal(await page.locator('.form-problems').count(), 0, 'mistakes of an action before saving was tried');
+  await page.getByRole('button', { name: 'Save action' }).click();
   await page.getByRole('status').getByText('Operation 1 tells nobody').waitFor();
   await page.getByRole('group', { name: 'Step 1' }).getByLabel('form receiver').check();
   await page.getByRole('button', { name: 'Add a condition' }).click();
