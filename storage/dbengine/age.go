@@ -146,7 +146,7 @@ func (db *DB) watchAge() {
 	var y young
 	var p *pair
 	short := false
-	if db.space.quota-db.space.usedBytes() < 2*db.o.limits.datafileBytes {
+	if db.space.limit()-db.space.usedBytes() < 2*db.o.limits.datafileBytes {
 		if p = db.nextToGo(); p != nil {
 			y, short = db.tooYoung(p)
 		}

@@ -55,7 +55,7 @@ func (db *DB) TierLimitBytes(tier header.Tier) int64 {
 	if tier == header.Raw {
 		return db.o.DiskSpaceBytes
 	}
-	return db.space.quota / 100 * int64(db.o.tierShares[tier])
+	return db.space.limit() / 100 * int64(db.o.tierShares[tier])
 }
 
 // LogBytes is what the log takes of the disk space, and what it may take.

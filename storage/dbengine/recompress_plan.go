@@ -50,7 +50,7 @@ func (db *DB) mergeLimit(o *Recompress) int64 {
 			all += fileBytes([]*pair{p})
 		}
 	}
-	return min(max(min(all, db.space.quota)/mergePart, min(mergeFloorBytes, db.space.quota/mergePart)), datafile.MaxBytes-1)
+	return min(max(min(all, db.space.limit())/mergePart, min(mergeFloorBytes, db.space.limit()/mergePart)), datafile.MaxBytes-1)
 }
 
 // coldSegments returns the pairs that may be written anew, oldest first, in stretches that may become one pair each: youngest stretch first. Where a

@@ -46,6 +46,13 @@ func (s *space) release(size int64) {
 	s.used -= size
 }
 
+// limit is the quota.
+func (s *space) limit() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.quota
+}
+
 func (s *space) usedBytes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

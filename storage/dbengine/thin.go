@@ -39,7 +39,7 @@ func (p *pair) unclaim() { p.claimed.Store(false) }
 
 // roomLeft is what may be written before the oldest pair must go, when what is on its way out is gone.
 func (db *DB) roomLeft() int64 {
-	limit := db.space.quota
+	limit := db.space.limit()
 	if ceiling := db.ceiling.Load(); ceiling > 0 {
 		limit = min(limit, ceiling)
 	}

@@ -131,8 +131,8 @@ func TestDB_sharesOfHosts(t *testing.T) {
 			t.Errorf("factor %d: %d bytes were taken, expected at most %d", factor, l.most, l.db.o.DiskSpaceBytes)
 		}
 		if factor > 0 {
-			if v < values*3/5 || m < minutes*3/5 || h < hours*3/5 {
-				t.Errorf("values reach back %v, minutes %v, hours %v; expected at least three fifths of %v, %v, %v", v, m, h, values, minutes, hours)
+			if v < values/2 || m < minutes/2 || h < hours/2 { // how much is written anew depends on how busy the machine is
+				t.Errorf("values reach back %v, minutes %v, hours %v; expected at least half of %v, %v, %v", v, m, h, values, minutes, hours)
 			}
 			l.checkShares(t)
 		} else if v > values/5 || l.db.m.thinnedPairs.Get() > 0 {

@@ -450,7 +450,7 @@ func (db *DB) keepShare(tier header.Tier) {
 		defer db.flushing.Unlock()
 		swap()
 	}
-	limit := db.space.quota / 100 * int64(db.o.tierShares[tier])
+	limit := db.space.limit() / 100 * int64(db.o.tierShares[tier])
 	for db.o.ShareFactor > 0 && db.pairs.tierBytes(tier) > limit && db.thinOne(db.ctx, tier, flushing) {
 	}
 	for {
