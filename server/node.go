@@ -80,18 +80,24 @@ func Follow(ctx context.Context, o Options, f FollowOptions) error {
 	}
 	defer lock.Close()
 	n.say("starting")
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	n.trapper = refuseOn(o.Trapper, "this server is a standby of "+f.Of+": send to the primary")
 	defer n.trapper.Close()
-	web := &http.Server{Handler: n, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(n.logger.Handler(), slog.LevelWarn)}
+	err = serveWhile(ctx, o.HTTP, n, n.logger, n.run)
+	return errors.Join(err, n.closeEngine())
+}
+
+// serveWhile serves HTTP while run runs, whose context also ends when serving does.
+func serveWhile(ctx context.Context, on net.Listener, handler http.Handler, logger *slog.Logger, run func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	web := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn)}
 	served := make(chan error, 1)
 	go func() {
-		err := web.Serve(o.HTTP)
+		err := web.Serve(on)
 		cancel()
 		served <- err
 	}()
-	err = n.run(ctx)
+	err := run(ctx)
 	stopping, stop := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer stop()
 	if web.Shutdown(stopping) != nil {
@@ -100,7 +106,7 @@ func Follow(ctx context.Context, o Options, f FollowOptions) error {
 	if webErr := <-served; err == nil && !errors.Is(webErr, http.ErrServerClosed) {
 		err = fmt.Errorf("serve HTTP: %w", webErr)
 	}
-	return errors.Join(err, n.closeEngine())
+	return err
 }
 
 // ServeHTTP serves what there is now.

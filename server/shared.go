@@ -77,27 +77,9 @@ func Share(ctx context.Context, o Options, so SharedOptions) error {
 		return fmt.Errorf("create the data folder: %w", err)
 	}
 	n.seen.Store(&seenLease{err: errors.New("the database was not asked yet")})
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	n.trapper = refuseOn(o.Trapper, "this server waits: another one works on the same database; send to that one")
 	defer n.trapper.Close()
-	web := &http.Server{Handler: n, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(n.logger.Handler(), slog.LevelWarn)}
-	served := make(chan error, 1)
-	go func() {
-		err := web.Serve(o.HTTP)
-		cancel()
-		served <- err
-	}()
-	err = n.run(ctx)
-	stopping, stop := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
-	defer stop()
-	if web.Shutdown(stopping) != nil {
-		_ = web.Close()
-	}
-	if webErr := <-served; err == nil && !errors.Is(webErr, http.ErrServerClosed) {
-		err = fmt.Errorf("serve HTTP: %w", webErr)
-	}
-	return err
+	return serveWhile(ctx, o.HTTP, n, n.logger, n.run)
 }
 
 // run waits and works.
