@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"filippo.io/age"
+
+	"tidemark/test/freeport"
 )
 
 // gateway is the S3 server that install.sh builds.
@@ -42,14 +43,7 @@ func serveBucket(t *testing.T) string {
 	if err := os.Mkdir(filepath.Join(root, "bucket"), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := freeport.Address(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	server := exec.CommandContext(ctx, gateway, "--access", "tester", "--secret", "tester-secret", "--port", address, "posix", "--sidecar", t.TempDir(), root)
 	var said strings.Builder

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tidemark/test/freeport"
 	"tidemark/test/launch"
 )
 
@@ -51,7 +52,7 @@ func TestAgents(t *testing.T) {
 	var hosts []object
 	for name, kind := range kinds {
 		for _, program := range []string{"zabbix_agentd", "zabbix_agent2"} {
-			host, address := program+"."+name, lowAddress(t)
+			host, address := program+"."+name, freeport.Address(t)
 			ip, port, _ := net.SplitHostPort(address)
 			text := fmt.Sprintf("PidFile=%[1]s/%[2]s.pid\nLogType=console\nServer=127.0.0.1\nListenIP=127.0.0.1\nListenPort=%[3]s\nHostname=%[2]s\n", dir, host, port)
 			if program == "zabbix_agentd" {
@@ -106,24 +107,3 @@ func TestAgents(t *testing.T) {
 		t.Errorf("check now: %s", out)
 	}
 }
-
-// lowAddress returns an address with a free port that the agents' configuration accepts: below 32768.
-func lowAddress(t *testing.T) string {
-	t.Helper()
-	for port := 20000 + os.Getpid()%8000; port < 32000; port++ {
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil && !usedPorts[port] {
-			defer ln.Close()
-			usedPorts[port] = true
-			return ln.Addr().String()
-		}
-		if err == nil {
-			ln.Close()
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
-}
-
-// usedPorts are those that were given out.
-var usedPorts = map[int]bool{}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/test/freeport"
 	"tidemark/test/launch"
 )
 
@@ -73,8 +74,7 @@ func newFollower(t *testing.T, s *server, dir, program string, w way) *follower 
 	t.Helper()
 	name := program + "." + w.name
 	f := &follower{host: name, log: filepath.Join(dir, name+".app"), program: program, output: filepath.Join(dir, name+".log")}
-	_, port, _ := net.SplitHostPort(lowAddress(t))
-	text := fmt.Sprintf("PidFile=%[1]s/%[2]s.pid\nLogType=console\nServer=127.0.0.1\nListenIP=127.0.0.1\nListenPort=%[3]s\nServerActive=%[4]s\nHostname=%[2]s\nBufferSend=1\n", dir, name, port, s.trapper)
+	text := fmt.Sprintf("PidFile=%[1]s/%[2]s.pid\nLogType=console\nServer=127.0.0.1\nListenIP=127.0.0.1\nListenPort=%[3]d\nServerActive=%[4]s\nHostname=%[2]s\nBufferSend=1\n", dir, name, freeport.Port(t), s.trapper)
 	if program == "zabbix_agentd" {
 		text += "AllowRoot=1\nStartAgents=0\n"
 	} else {
