@@ -27,9 +27,9 @@ analyze;
 SQL
 }
 
-# zabbix_start sets zdir, postmaster, zserver, ztrapper.
-zabbix_start() {
-  bash test/conformance/install.sh "$zabbix_folder" >&2
+# postgres_start starts the PostgreSQL of zabbix_start, if it does not run yet, and sets zdir and postmaster.
+postgres_start() {
+  [ -z "${postmaster:-}" ] || return 0
   zdir=$(mktemp -d /tmp/tmnvps.XXXXXX) # sockets need a short path
   chown postgres "$zdir"
   chmod 755 "$zdir"
@@ -38,6 +38,12 @@ zabbix_start() {
     -c synchronous_commit=off -c shared_buffers=512MB -c max_wal_size=4GB -c checkpoint_timeout=15min) >"$zdir/postgres.log" 2>&1 &
   postmaster=$!
   until DB=postgres sql -c 'select 1' >/dev/null 2>&1; do sleep 0.1; kill -0 $postmaster; done
+}
+
+# zabbix_start sets zdir, postmaster, zserver, ztrapper.
+zabbix_start() {
+  bash test/conformance/install.sh "$zabbix_folder" >&2
+  postgres_start
   DB=postgres sql -c 'create database zabbix'
   for file in schema images data; do zcat "$zabbix_folder/usr/share/zabbix-server-pgsql/$file.sql.gz" | sql >/dev/null; done
   zabbix_objects | sql

@@ -99,16 +99,31 @@ func (s *Server) ownRoutes() []api.Route {
 		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: need, Handler: h, Doc: &api.Doc{Summary: summary, AnswerType: "text/plain"}}
 	}
 	healthy := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
-	ready := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok"+s.roleText()+"\n") }
 	return []api.Route{
 		get("/metrics", api.View, s.writeMetrics, "The server's own figures in the text form of Prometheus."),
 		get("/-/healthy", api.Public, healthy, "Answers ok while the process works."),
-		get("/-/ready", api.Public, ready, "Answers ok, and the role of this server, once it takes values."),
+		get("/-/ready", api.Public, s.sayReady, "Answers ok, and the role of this server, while it takes values; 503 with the reason while it refuses them because its database is away."),
 		get("/-/primary", api.Public, s.sayPrimary, "200 from the primary and 503 from a standby, for load balancers."),
 		{
 			Method: http.MethodGet, Pattern: "/debug/pprof/", Permission: api.Administer, Handler: http.HandlerFunc(profile), Timeout: profileTime, Streaming: true,
 		},
 	}
+}
+
+// sayReady answers ok while values are taken. A database that is away is named even then: they wait in the spool, and what is asked of it fails.
+func (s *Server) sayReady(w http.ResponseWriter, _ *http.Request) {
+	text := "ok" + s.roleText()
+	if store, ok := s.engine.(interface{ Taking() (bool, error) }); ok {
+		away, err := store.Taking()
+		switch {
+		case err != nil:
+			w.WriteHeader(http.StatusServiceUnavailable)
+			text = err.Error()
+		case away:
+			text += "; the database cannot be written to, values wait in the spool"
+		}
+	}
+	_, _ = io.WriteString(w, text+"\n")
 }
 
 // profile serves the profiles of net/http/pprof, which has a function of its own for some.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidemark/api"
+	"tidemark/storage/lease"
 )
 
 // leaseRoutes are about the lease of a database that servers share.
@@ -26,9 +27,9 @@ func (s *Server) leaseRoutes() []api.Route {
 func (s *Server) lease() leaseAnswer {
 	t := s.o.term
 	if t == nil {
-		return leaseAnswer{}
+		return leaseAnswer{Waiting: []lease.Waiting{}}
 	}
-	a := leaseAnswer{Shared: true, Role: roleWorking, Epoch: t.Epoch(), Holder: t.Holder(), Address: t.Address(), LeftSeconds: t.Left().Seconds()}
+	a := leaseAnswer{Shared: true, Role: roleWorking, Epoch: t.Epoch(), Holder: t.Holder(), Address: t.Address(), Since: t.Since(), LeftSeconds: t.Left().Seconds(), Waiting: append([]lease.Waiting{}, t.Waiting()...)}
 	if err := t.Err(); err != nil {
 		a.Role, a.Problem = roleWaiting, err.Error()
 	}
@@ -55,5 +56,6 @@ func (s *Server) measureLease() {
 		return
 	}
 	s.metrics.NewGauge("tidemark_lease_epoch", func() float64 { return float64(t.Epoch()) })
+	s.metrics.NewGauge("tidemark_lease_waiting_servers", func() float64 { return float64(len(t.Waiting())) })
 	s.metrics.NewGauge("tidemark_lease_left_seconds", func() float64 { return t.Left().Seconds() })
 }

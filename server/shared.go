@@ -110,7 +110,7 @@ func (n *sharing) run(ctx context.Context) error {
 	}
 	n.logger.Info("this server has the lease of the database", "epoch", term.Epoch())
 	handing, err := n.work(ctx, term)
-	if term.Err() == nil || handing {
+	if term.Err() == nil || handing { // one that was ended is not given back: what hangs may still hold sessions, which the next holder ends
 		releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 		defer cancel()
 		if releaseErr := term.Release(releasing); releaseErr != nil {
@@ -169,19 +169,44 @@ func (n *sharing) work(ctx context.Context, term *lease.Term) (handing bool, err
 		case <-running.Done():
 		}
 	}()
-	err = s.Run(running)
+	err = finish(term, running, stopBound, func() error {
+		err := s.Run(running)
+		end() // it may have ended by itself
+		return errors.Join(err, s.Close())
+	})
 	select {
 	case handing = <-asked:
 	default:
 	}
-	closed := make(chan error, 1)
-	go func() { closed <- s.Close() }()
+	return handing, errors.Join(term.Err(), err)
+}
+
+// stopBound is how long a server may take to stop and close when it is asked to, before the lease is given up with or without it.
+const stopBound = 20 * time.Second
+
+// errNotClosed says that a server did not stop in time. Nothing of it can be stored once another one has the lease.
+var errNotClosed = errors.New("the server did not close in time")
+
+// finish waits for a server that runs and then closes. From the end of running on that takes at most bound: then the term is ended, so that another server can
+// take the lease when it expires, however this one hangs. After a term was lost it takes at most closeTime.
+func finish(term *lease.Term, running context.Context, bound time.Duration, serve func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- serve() }()
 	select {
-	case closeErr := <-closed:
-		return handing, errors.Join(term.Err(), err, closeErr)
-	case <-afterLost(term):
-		return false, errors.Join(term.Err(), err, errors.New("the server did not close in time"))
+	case err := <-done:
+		return err
+	case <-running.Done():
 	}
+	late := time.NewTimer(bound)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-afterLost(term):
+	case <-late.C:
+		term.End(fmt.Errorf("%w: %w", lease.ErrLost, errNotClosed))
+	}
+	return errNotClosed
 }
 
 // afterLost is done some time after a term was lost, and never while it lasts.
@@ -231,8 +256,12 @@ type leaseAnswer struct {
 	// Holder is the server that works, Address where its page is.
 	Holder  string `json:"holder"`
 	Address string `json:"address"`
+	// Since is when the term began by the database's clock, Unix nanoseconds; zero before the first.
+	Since int64 `json:"since,string"`
 	// LeftSeconds is how long the lease lasts if it is not renewed.
 	LeftSeconds float64 `json:"left_seconds"`
+	// Waiting are the servers that wait; only the one that works knows of them.
+	Waiting []lease.Waiting `json:"waiting"`
 	// Problem says why a waiting server knows nothing of the lease.
 	Problem string `json:"problem,omitempty"`
 }
@@ -269,7 +298,7 @@ func (n *sharing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *seenLease) answer() leaseAnswer {
 	a := leaseAnswer{
-		Shared: true, Role: roleWaiting, Epoch: s.state.Epoch, Holder: s.state.Holder, Address: s.state.Address,
+		Shared: true, Role: roleWaiting, Waiting: []lease.Waiting{}, Epoch: s.state.Epoch, Holder: s.state.Holder, Address: s.state.Address, Since: s.state.Since,
 		LeftSeconds: max(s.state.ExpiresIn-time.Since(s.at), 0).Seconds(),
 	}
 	if s.err != nil {

@@ -39,6 +39,9 @@ func (s *Source) Export(ctx context.Context, take func(File) error) error {
 		return err
 	}
 	e.sortOut(triggers, graphs)
+	if e.proxies, err = e.proxyNames(ctx); err != nil {
+		return err
+	}
 	if err := s.countLeft(ctx); err != nil {
 		return err
 	}
@@ -72,6 +75,7 @@ type exporter struct {
 	triggers, rulesTriggers map[int64][]object
 	graphs, rulesGraphs     map[int64][]object
 	apart                   []object
+	proxies                 map[int64]string
 	take                    func(File) error
 	// The part that is being filled.
 	part  object
@@ -146,6 +150,7 @@ func (e *exporter) chunk(ctx context.Context, chunk []*owner) error {
 	if err != nil {
 		return err
 	}
+	parts.proxies = e.proxies
 	for _, o := range chunk {
 		e.owner(o, parts, e.byID)
 	}

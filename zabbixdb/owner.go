@@ -70,14 +70,17 @@ func sortOwners(all []*owner, byID map[int64]*owner) []*owner {
 
 // ownerParts are the rows around hosts and templates.
 type ownerParts struct {
-	groups                                               map[int64][]row
-	tags, macros, interfaces, valueMaps, inventory, webs map[int64][]row
-	mappings, snmp                                       map[int64][]row
-	proxies                                              map[int64]string
+	groups                                         map[int64][]row
+	tags, macros, interfaces, valueMaps, inventory map[int64][]row
+	mappings, snmp                                 map[int64][]row
+	webs                                           *webParts
+	// proxies are the names by host.
+	proxies map[int64]string
 }
 
+// ownerParts reads them but for the proxies, which are read once.
 func (s *Source) ownerParts(ctx context.Context, ids []int64) (*ownerParts, error) {
-	p := &ownerParts{proxies: make(map[int64]string)}
+	p := &ownerParts{}
 	in := " WHERE hostid IN " + list(ids)
 	for _, read := range []struct {
 		into      *map[int64][]row
@@ -91,18 +94,15 @@ func (s *Source) ownerParts(ctx context.Context, ids []int64) (*ownerParts, erro
 		{&p.valueMaps, "hostid", "SELECT * FROM valuemap" + in + " ORDER BY valuemapid"},
 		{&p.mappings, "valuemapid", "SELECT * FROM valuemap_mapping WHERE valuemapid IN (SELECT valuemapid FROM valuemap" + in + ") ORDER BY valuemapid, sortorder"},
 		{&p.inventory, "hostid", "SELECT * FROM host_inventory" + in},
-		{&p.webs, "hostid", "SELECT hostid FROM httptest" + in + " AND templateid IS NULL"},
 	} {
 		var err error
 		if *read.into, err = s.grouped(ctx, read.by, read.query); err != nil {
 			return nil, err
 		}
 	}
-	query := "SELECT hostid AS id, host AS name FROM hosts WHERE status IN (5,6)"
-	if s.mandatory >= 7000000 {
-		query = "SELECT proxyid AS id, name FROM proxy"
-	}
-	return p, s.each(ctx, query, func(r row) error { p.proxies[r.id("id")] = r["name"]; return nil })
+	var err error
+	p.webs, err = s.webParts(ctx, ids)
+	return p, err
 }
 
 // owner makes a host or template without its items.
@@ -122,7 +122,7 @@ func (s *Source) owner(o *owner, p *ownerParts, byID map[int64]*owner) {
 	out.putList("tags", tags(p.tags[o.id]))
 	out.putList("macros", s.macros(p.macros[o.id]))
 	out.putList("valuemaps", valueMaps(p.valueMaps[o.id], p.mappings))
-	s.leave("web scenarios", len(p.webs[o.id]), "they are not read from the database; export them with their hosts and templates in Zabbix, and import that file")
+	out.putList("httptests", p.webs.of(o.id))
 	if o.template {
 		out["template"] = o.row["host"]
 		out.put("uuid", o.row["uuid"], "")
@@ -136,8 +136,7 @@ func (s *Source) owner(o *owner, p *ownerParts, byID map[int64]*owner) {
 		out.put("ipmi_username", o.row["ipmi_username"], "")
 		out.put("ipmi_password", o.row["ipmi_password"], "")
 	}
-	proxy := p.proxies[o.row.id("proxy_hostid")+o.row.id("proxyid")]
-	if proxy != "" {
+	if proxy := p.proxies[o.id]; proxy != "" {
 		out["proxy"] = object{"name": proxy}
 	}
 }

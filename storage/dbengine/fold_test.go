@@ -2,7 +2,6 @@ package dbengine
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -13,44 +12,6 @@ import (
 	"tidemark/storage"
 	"tidemark/storage/storagetest"
 )
-
-// typedFold is a fold as one row of a list.
-type typedFold struct {
-	item model.ItemID
-	t    model.ValueType
-	storage.Fold
-}
-
-// compareFolds compares Fold with the sums of what Read gives.
-func compareFolds(db *DB, q storage.Query, step int64) error {
-	var want, got []typedFold
-	into := func(list *[]typedFold) func(*storage.FoldColumns) error {
-		return func(c *storage.FoldColumns) error {
-			for _, f := range c.Folds {
-				*list = append(*list, typedFold{c.Item, c.Type, f})
-			}
-			return nil
-		}
-	}
-	if err := storagetest.Fold(db.Read, q, step, into(&want)); err != nil {
-		return err
-	}
-	if err := db.Fold(context.Background(), q, step, into(&got)); err != nil {
-		return err
-	}
-	if len(got) != len(want) {
-		return fmt.Errorf("step %v: %d folds, expected %d", time.Duration(step), len(got), len(want))
-	}
-	for i := range got {
-		a, b := got[i], want[i]
-		same := math.Abs(a.Sum-b.Sum) <= 1e-9*math.Abs(b.Sum)+1e-12 || math.Float64bits(a.Sum) == math.Float64bits(b.Sum) ||
-			math.IsNaN(a.Sum) && math.IsNaN(b.Sum)
-		if a.Sum = b.Sum; !same || a != b {
-			return fmt.Errorf("step %v, fold %d: %+v, expected %+v", time.Duration(step), i, got[i], b)
-		}
-	}
-	return nil
-}
 
 // TestFold sums up series of all kinds of columns with steps from below the distance of their values to more than all of them, in memory, in pages,
 // and with late values between.
@@ -91,11 +52,11 @@ func TestFold(t *testing.T) {
 			for id := range model.ItemID(items) {
 				q.Items = append(q.Items, id+1)
 			}
-			if err := compareFolds(db, q, step); err != nil {
+			if err := storagetest.CompareFolds(db, q, step); err != nil {
 				t.Error(err)
 			}
 			q.Range = model.TimeRange{From: testBase + 3_500_000_000, To: testBase + 600e9}
-			if err := compareFolds(db, q, step); err != nil {
+			if err := storagetest.CompareFolds(db, q, step); err != nil {
 				t.Error(err)
 			}
 		}

@@ -86,7 +86,7 @@ func modelRun(t *testing.T, seed uint64, rounds int) error {
 			storagetest.Compare(t, got, want)
 			return fmt.Errorf("round %d: query %+v", round, q)
 		}
-		if err := compareFolds(db, q, 1+r.Int64N(int64(time.Second)<<r.IntN(14))); err != nil {
+		if err := storagetest.CompareFolds(db, q, 1+r.Int64N(int64(time.Second)<<r.IntN(14))); err != nil {
 			return fmt.Errorf("round %d: %w", round, err)
 		}
 		if round%5 == 4 {

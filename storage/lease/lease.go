@@ -176,10 +176,11 @@ func (l *Lease) connect(ctx context.Context) error {
 	return nil
 }
 
-// create makes the table if it is missing. The table has one row; its key is the epoch, because only a change of a key waits for those who have locked the row.
+// create makes the tables if they are missing. That of the lease has one row; its key is the epoch, because only a change of a key waits for those who have locked
+// the row. That of who waits is for people: nothing depends on it.
 func create(ctx context.Context, conn *pgx.Conn) error {
 	var there bool
-	if err := conn.QueryRow(ctx, "SELECT to_regclass(quote_ident(current_schema()) || '.tidemark_lease') IS NOT NULL").Scan(&there); err != nil || there {
+	if err := conn.QueryRow(ctx, "SELECT to_regclass(quote_ident(current_schema()) || '.tidemark_lease') IS NOT NULL AND to_regclass(quote_ident(current_schema()) || '.tidemark_waiting') IS NOT NULL").Scan(&there); err != nil || there {
 		return err
 	}
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -198,6 +199,10 @@ func create(ctx context.Context, conn *pgx.Conn) error {
 		if err == nil {
 			_, err = tx.Exec(ctx, "INSERT INTO tidemark_lease (epoch, holder, address, since, expires) VALUES (0, '', '', 'epoch', 'epoch') ON CONFLICT DO NOTHING")
 		}
+		if err == nil {
+			_, err = tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS tidemark_waiting (
+				holder text NOT NULL, address text NOT NULL, since timestamptz NOT NULL, seen timestamptz NOT NULL, PRIMARY KEY (holder, address))`)
+		}
 		return err
 	})
 }
@@ -215,6 +220,51 @@ func (l *Lease) close() {
 
 // Close ends the connection. The lease can be used again.
 func (l *Lease) Close() { l.close() }
+
+// Waiting is a server that waits for the lease. Times are Unix nanoseconds by the database's clock.
+type Waiting struct {
+	Holder  string `json:"holder"`
+	Address string `json:"address"`
+	Since   int64  `json:"since,string"`
+	Seen    int64  `json:"seen,string"`
+}
+
+const (
+	// sayEvery is how often a server that waits says so, and waitingFor how long it then counts as waiting.
+	sayEvery   = 5 * time.Second
+	waitingFor = 20 * time.Second
+	// maxWaiting bounds those that are listed.
+	maxWaiting = 16
+)
+
+const sayWaitingSQL = `INSERT INTO tidemark_waiting AS w (holder, address, since, seen) VALUES ($1, $2, clock_timestamp(), clock_timestamp())
+	ON CONFLICT (holder, address) DO UPDATE SET seen = excluded.seen, since = CASE WHEN w.seen < excluded.seen - $3 * interval '1 microsecond' THEN excluded.since ELSE w.since END`
+
+// sayWaiting tells the one who works that this server waits.
+func (l *Lease) sayWaiting(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.o.step())
+	defer cancel()
+	return pgx.BeginFunc(ctx, l.conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, sayWaitingSQL, l.o.Holder, l.o.Address, waitingFor.Microseconds())
+		return err
+	})
+}
+
+// waiting lists the servers that wait.
+func (l *Lease) waiting(ctx context.Context) ([]Waiting, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.o.step())
+	defer cancel()
+	rows, err := l.conn.Query(ctx, `SELECT holder, address, (extract(epoch FROM since) * 1000000)::bigint * 1000, (extract(epoch FROM seen) * 1000000)::bigint * 1000
+		FROM tidemark_waiting WHERE seen > clock_timestamp() - $1 * interval '1 microsecond' AND (holder, address) <> ($2, $3) ORDER BY since LIMIT $4`,
+		waitingFor.Microseconds(), l.o.Holder, l.o.Address, maxWaiting)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Waiting])
+}
 
 const stateSQL = `SELECT epoch, holder, address, secret, (extract(epoch FROM since) * 1000000)::bigint, (extract(epoch FROM expires - clock_timestamp()) * 1000000)::bigint FROM tidemark_lease`
 
@@ -250,6 +300,7 @@ func (l *Lease) checkSecret(s *State) error {
 // Wait looks again and again until this server has the lease. seen gets every look; it may be nil. Without the key of the server before, ErrSecret, it ends.
 func (l *Lease) Wait(ctx context.Context, seen func(State, error)) (*Term, error) {
 	pause := max(l.o.TTL/12, 100*time.Millisecond)
+	var said time.Time
 	for {
 		s, err := l.Look(ctx)
 		if err == nil {
@@ -261,6 +312,12 @@ func (l *Lease) Wait(ctx context.Context, seen func(State, error)) (*Term, error
 			var t *Term
 			if t, err = l.take(ctx, s.Epoch); t != nil {
 				return t, nil
+			}
+		}
+		if err == nil && time.Since(said) >= sayEvery {
+			said = time.Now()
+			if err = l.sayWaiting(ctx); err != nil {
+				l.close()
 			}
 		}
 		if seen != nil && ctx.Err() == nil {
@@ -280,7 +337,7 @@ const endSQL = `SELECT pg_terminate_backend(pid, 1000) FROM pg_locks WHERE lockt
 	AND classid = $1::bigint::oid AND objid = ($2::bigint & 4294967295)::oid`
 
 const takeSQL = `UPDATE tidemark_lease SET epoch = epoch + 1, holder = $2, address = $3, secret = CASE WHEN secret = '' THEN $5 ELSE secret END, since = clock_timestamp(), expires = clock_timestamp() + $4 * interval '1 microsecond'
-	WHERE epoch = $1 AND expires <= clock_timestamp()`
+	WHERE epoch = $1 AND expires <= clock_timestamp() RETURNING (extract(epoch FROM since) * 1000000)::bigint`
 
 // take begins a term after that of an epoch, if it is still free. Without a term and an error somebody else was faster.
 func (l *Lease) take(ctx context.Context, epoch int64) (*Term, error) {
@@ -291,7 +348,7 @@ func (l *Lease) take(ctx context.Context, epoch int64) (*Term, error) {
 			return nil, err
 		}
 	}
-	began := time.Now()
+	began, since := time.Now(), int64(0)
 	err := pgx.BeginFunc(ctx, l.conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1, hashtext(current_schema()))", int32(takeLock)); err != nil {
 			return err
@@ -307,8 +364,8 @@ func (l *Lease) take(ctx context.Context, epoch int64) (*Term, error) {
 			return err
 		}
 		began = time.Now()
-		tag, err := tx.Exec(ctx, takeSQL, epoch, l.o.Holder, l.o.Address, l.o.TTL.Microseconds(), secret)
-		if err == nil && tag.RowsAffected() == 0 {
+		err := tx.QueryRow(ctx, takeSQL, epoch, l.o.Holder, l.o.Address, l.o.TTL.Microseconds(), secret).Scan(&since)
+		if errors.Is(err, pgx.ErrNoRows) {
 			err = errTaken
 		}
 		if err != nil {
@@ -324,7 +381,7 @@ func (l *Lease) take(ctx context.Context, epoch int64) (*Term, error) {
 		l.close()
 		return nil, err
 	}
-	return l.begin(epoch+1, began), nil
+	return l.begin(epoch+1, since*1000, began), nil
 }
 
 // endSessions ends the sessions of the last holder. One that does not end is an error: it might still commit.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ type Term struct {
 	// key and table are those of the lease, which reconnects meanwhile.
 	key   int32
 	table string
+	since int64
 
 	cancel context.CancelFunc
 	loop   sync.WaitGroup
@@ -29,12 +31,14 @@ type Term struct {
 	ended  error
 	timer  *time.Timer
 	closed bool
+	// waiting are the servers that waited at the last renewal.
+	waiting []Waiting
 }
 
 // begin starts the renewals of a term that was taken at a time.
-func (l *Lease) begin(epoch int64, at time.Time) *Term {
+func (l *Lease) begin(epoch, since int64, at time.Time) *Term {
 	ctx, cancel := context.WithCancel(context.Background())
-	t := &Term{l: l, epoch: epoch, cancel: cancel, key: l.key, table: l.table, lost: make(chan struct{})}
+	t := &Term{l: l, epoch: epoch, since: since, cancel: cancel, key: l.key, table: l.table, lost: make(chan struct{})}
 	t.until = at.Add(l.o.TTL - l.o.grace())
 	t.timer = time.AfterFunc(time.Until(t.until), t.expire)
 	t.loop.Go(func() { t.renewAll(ctx) })
@@ -49,6 +53,16 @@ func (t *Term) Holder() string { return t.l.o.Holder }
 
 // Address is where this server's page is.
 func (t *Term) Address() string { return t.l.o.Address }
+
+// Since is when the term began, Unix nanoseconds by the database's clock.
+func (t *Term) Since() int64 { return t.since }
+
+// Waiting are the servers that wait for the lease, as of the last renewal.
+func (t *Term) Waiting() []Waiting {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.waiting)
+}
 
 // Lost is closed when the term is over without Release.
 func (t *Term) Lost() <-chan struct{} { return t.lost }
@@ -155,8 +169,21 @@ func (t *Term) renewAll(ctx context.Context) {
 		default:
 			t.extend(began)
 			pause, said = step, false
+			t.lookForWaiting(ctx)
 		}
 	}
+}
+
+// lookForWaiting notes who waits. What fails here fails the next renewal, too.
+func (t *Term) lookForWaiting(ctx context.Context) {
+	list, err := t.l.waiting(ctx)
+	if err != nil {
+		t.l.close()
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = list
 }
 
 // renew writes the next expiry. It need not be durable: after a crash of the database an earlier expiry counts, and the sessions of all are gone.

@@ -278,6 +278,7 @@ func (db *DB) admit(ctx context.Context, need int64) error {
 			return nil
 		case live+need > db.o.SpoolBytes && away != nil:
 			db.m.refused.Inc()
+			db.full.Store(true)
 			return fmt.Errorf("the spool is at its limit and the database cannot be written (%w): %w", *away, storage.ErrFull)
 		case live+need <= db.o.SpoolBytes && (away != nil || !memory):
 			return nil

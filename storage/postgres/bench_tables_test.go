@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,7 +34,46 @@ func bulk(b *testing.B, dsn string, n int64, days int64) {
 // bulkRows is how many rows a table has; ROWS in the environment changes it.
 func bulkRows(b *testing.B) int64 { return int64(count(b, "ROWS", 5_000_000)) }
 
-// BenchmarkFilled writes to tables that have a million rows, and many.
+// dashboardCount people have dashboardCharts charts of an hour before them, anew every dashboardPause.
+const (
+	dashboardCount, dashboardCharts = 10, 30
+	dashboardPause                  = 10 * time.Second
+)
+
+// dashboards reads charts until stop is called, which returns how many there were and the longest time that one took.
+func dashboards(b *testing.B, db *DB) (stop func() (charts int64, longest time.Duration)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	var charts, longest atomic.Int64
+	for person := range dashboardCount {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				for chart := range dashboardCharts {
+					q := storagetest.All(model.ItemID(1 + (person*dashboardCharts+chart)%(benchItems/10)))
+					q.Range = model.TimeRange{From: storagetest.Base - int64(time.Hour), To: storagetest.Base}
+					began := time.Now()
+					if err := db.Read(ctx, q, func(*model.Columns) error { return nil }); err != nil && ctx.Err() == nil {
+						b.Error(err)
+						return
+					}
+					charts.Add(1)
+					longest.Store(max(longest.Load(), int64(time.Since(began))))
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(dashboardPause):
+				}
+			}
+		})
+	}
+	return func() (int64, time.Duration) {
+		cancel()
+		all.Wait()
+		return charts.Load(), time.Duration(longest.Load())
+	}
+}
+
+// BenchmarkFilled writes to tables that have a million rows, and many, while dashboards are refreshed.
 func BenchmarkFilled(b *testing.B) {
 	for _, mode := range []Mode{Partitions, Plain} {
 		for _, rows := range []int64{1_000_000, bulkRows(b)} {
@@ -50,6 +91,7 @@ func BenchmarkFilled(b *testing.B) {
 					b.Fatal(err)
 				}
 				n, before := 0, backendSeconds(b, w)
+				stop := dashboards(b, db)
 				for b.Loop() {
 					n++
 					p := &pending{}
@@ -59,6 +101,9 @@ func BenchmarkFilled(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
+				charts, longest := stop()
+				b.ReportMetric(float64(charts), "charts")
+				b.ReportMetric(float64(longest.Milliseconds()), "longest-chart-ms")
 				b.ReportMetric(float64(n*benchItems)/b.Elapsed().Seconds(), "rows/s")
 				b.ReportMetric(1e6*(backendSeconds(b, w)-before)/float64(n*benchItems), "server-µs/row")
 			})
@@ -77,7 +122,7 @@ func makeDays(b *testing.B, db *DB, days int64) {
 	for _, t := range db.allTables() {
 		for d := int64(0); d <= days && t.mode == Partitions; d++ {
 			clock := int32(storagetest.Base/int64(time.Second) - d*86_400)
-			if err := partitionAt(context.Background(), conn.Conn(), t.key, clock, maxStep); err != nil {
+			if err := db.partitionAt(context.Background(), conn.Conn(), t.key, clock, maxStep); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -57,15 +57,14 @@ func rowSize(r *row) int {
 }
 
 // touchedBy says which tables get rows of which item.
-func touchedBy(todo []statement) map[model.ItemID]touch {
+func touchedBy(rows []row) map[model.ItemID]touch {
 	touched := map[model.ItemID]touch{}
-	for _, s := range todo {
-		for i := range s.rows {
-			t := touched[s.rows[i].item]
-			t.types |= 1 << s.key.valueType
-			t.classes |= 1 << s.key.class
-			touched[s.rows[i].item] = t
-		}
+	for i := range rows {
+		r := &rows[i]
+		t := touched[r.item]
+		t.types |= 1 << r.p.Batch.Types[r.row]
+		t.classes |= 1 << r.p.Classes[r.row]
+		touched[r.item] = t
 	}
 	return touched
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,6 +181,9 @@ func TestDB_killDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(20 + r.IntN(100)) // the spool takes them
+		if _, err := db.Taking(); err != nil {
+			t.Errorf("values are refused: %v", err)
+		}
 		if err := c.start(); err != nil {
 			t.Fatal(err)
 		}
@@ -223,11 +227,17 @@ func TestDB_spoolFull(t *testing.T) {
 		t.Fatalf("a spool of %d bytes took %d batches", o.SpoolBytes, n)
 	}
 	t.Logf("refused after %d batches: %v", n, refused)
+	if away, err := db.Taking(); !away || err == nil || !strings.Contains(err.Error(), "the spool is full") {
+		t.Errorf("away %v, %v; expected it to say that the spool is full", away, err)
+	}
 	if err := c.start(); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.flushed(context.Background()); err != nil {
 		t.Fatal(err)
+	}
+	if away, err := db.Taking(); away || err != nil {
+		t.Errorf("away %v, %v, with the database back", away, err)
 	}
 	if got := storagetest.Collect(t, db, storagetest.All(1)); len(got) != int(n) {
 		t.Errorf("%d values, expected %d", len(got), n)

@@ -306,7 +306,7 @@ func clampClock(unix int64) int32 { return int32(min(max(unix, 0), math.MaxInt32
 
 // reshape changes the places of tables. Everybody who reads or writes waits for it, for a moment, and looks again afterwards.
 func (db *DB) reshape(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
-	return attempt(ctx, conn, func(tx pgx.Tx) error {
+	return db.attempt(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "LOCK TABLE tidemark_shape IN ACCESS EXCLUSIVE MODE"); err != nil {
 			return err
 		}

@@ -21,6 +21,9 @@ const (
 	migrateTo  = "TIDEMARK_MIGRATE_TO"
 )
 
+// migrateStep is how many rows move in one transaction.
+const migrateStep = 4000
+
 // bulkItems is how many items share the rows that are there before a migration.
 const bulkItems = 50
 
@@ -68,7 +71,7 @@ func digests(t *testing.T, dsn string) string {
 
 // migrateAsChild is what TestMigrate_killed starts again and again and kills.
 func migrateAsChild(t *testing.T, dsn string) {
-	_, err := Migrate(context.Background(), dsn, MigrateOptions{From: Plain, To: Mode(os.Getenv(migrateTo)), StepRows: 4000, Progress: func(p MigrateProgress) {
+	_, err := Migrate(context.Background(), dsn, MigrateOptions{From: Plain, To: Mode(os.Getenv(migrateTo)), StepRows: migrateStep, Progress: func(p MigrateProgress) {
 		if p.Doing == "moving" {
 			fmt.Println("step", p.DoneRows, p.TotalRows)
 		}
@@ -88,6 +91,7 @@ func TestMigrate_killed(t *testing.T) {
 	}
 	rows := count(t, "TIDEMARK_MIGRATE_ROWS", 200_000)
 	const kills = 10
+	enough := max(2, rows/migrateStep/(kills+1)) // kills are spread over the whole way
 	dsn := shared.database(t)
 	o := testOptions(t, Auto, t.TempDir())
 	o.Classes = nil
@@ -117,7 +121,7 @@ func TestMigrate_killed(t *testing.T) {
 				steps++
 			}
 			finished = finished || lines.Text() == "finished"
-			if steps == 2 && killed < kills {
+			if steps == enough && killed < kills {
 				_ = child.Process.Kill()
 				break
 			}

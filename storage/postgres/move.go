@@ -190,7 +190,7 @@ func (m *migration) makeRoom(ctx context.Context, t *moving, from int32) error {
 		if m.o.To == Timescale {
 			err = chunkAt(ctx, m.conn, t, clock)
 		} else {
-			err = partitionAt(ctx, m.conn, t.key, clock, t.step)
+			err = m.db.partitionAt(ctx, m.conn, t.key, clock, t.step)
 		}
 		if err != nil {
 			return err

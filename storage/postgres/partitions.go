@@ -170,14 +170,14 @@ func (db *DB) keepPartitions(ctx context.Context, conn *pgx.Conn, t keyed) error
 		return err
 	} else if step != t.step {
 		t.step = step
-		if _, err := conn.Exec(ctx, "UPDATE tidemark_tables SET step = $1 WHERE name = $2", step, t.key.String()); err != nil {
+		if _, err := db.execFenced(ctx, conn, "UPDATE tidemark_tables SET step = $1 WHERE name = $2", step, t.key.String()); err != nil {
 			return err
 		}
 		db.mu.Lock()
 		db.tables[t.key] = &tableState{mode: t.mode, step: step, old: t.old}
 		db.mu.Unlock()
 	}
-	err = attempt(ctx, conn, func(tx pgx.Tx) error {
+	err = db.attempt(ctx, conn, func(tx pgx.Tx) error {
 		have, err := lockPartitions(ctx, tx, t.key)
 		if err != nil {
 			return err
@@ -222,7 +222,7 @@ func (db *DB) emptyDefault(ctx context.Context, conn *pgx.Conn, t keyed) error {
 		if err := conn.QueryRow(ctx, fmt.Sprintf("SELECT min(clock) FROM %s_default", t.key)).Scan(&clock); err != nil || clock == nil {
 			return err
 		}
-		if err := partitionAt(ctx, conn, t.key, *clock, t.step); err != nil {
+		if err := db.partitionAt(ctx, conn, t.key, *clock, t.step); err != nil {
 			return err
 		}
 	}
@@ -230,8 +230,8 @@ func (db *DB) emptyDefault(ctx context.Context, conn *pgx.Conn, t keyed) error {
 }
 
 // partitionAt makes a partition for a clock that has none. Whoever else does waits.
-func partitionAt(ctx context.Context, conn *pgx.Conn, k tableKey, clock, step int32) error {
-	return attempt(ctx, conn, func(tx pgx.Tx) error {
+func (db *DB) partitionAt(ctx context.Context, conn *pgx.Conn, k tableKey, clock, step int32) error {
+	return db.attempt(ctx, conn, func(tx pgx.Tx) error {
 		parts, err := lockPartitions(ctx, tx, k)
 		if err != nil || covered(parts, clock) {
 			return err
@@ -279,11 +279,11 @@ func gapAt(parts []partition, clock, step int32) partition {
 
 // attempt runs fn in a transaction that does not wait long for locks, and again a few times with pauses if it had to, so that whoever
 // queues behind it is held up for moments only.
-func attempt(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
+func (db *DB) attempt(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
 	const tries = 8
 	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {
-		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		err := db.fenced(ctx, conn, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '300ms'"); err != nil {
 				return err
 			}

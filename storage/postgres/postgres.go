@@ -76,6 +76,8 @@ type DB struct {
 	closed   atomic.Bool
 	// away is why the database cannot be written to now.
 	away atomic.Pointer[error]
+	// full says that a value was refused because the spool had no room, since the database was written to last.
+	full atomic.Bool
 	// values counts rows written since Open; sizeBytes is what the tables take.
 	sizeBytes, rowsEstimate atomic.Int64
 	// room is the last measurement of the database; walHidden says that the size of its log may not be asked for.

@@ -26,7 +26,7 @@ func (db *DB) Prune(ctx context.Context, now int64) (int64, error) {
 	defer conn.Release()
 	db.shaping.Lock()
 	defer db.shaping.Unlock()
-	freed, failed := dropDetached(ctx, conn.Conn())
+	freed, failed := db.dropDetached(ctx, conn.Conn())
 	for _, t := range db.allTables() {
 		keep := db.keepOf(t.key)
 		cut := (now - int64(keep)) / int64(time.Second)
@@ -70,7 +70,7 @@ func (db *DB) pruneTable(ctx context.Context, conn *pgx.Conn, t keyed, cut int32
 		}
 	}
 	if t.mode == Partitions {
-		_, err = conn.Exec(ctx, fmt.Sprintf("DELETE FROM %s_default WHERE clock < $1", t.key), cut)
+		_, err = db.execFenced(ctx, conn, fmt.Sprintf("DELETE FROM %s_default WHERE clock < $1", t.key), cut)
 	}
 	return freed, err
 }
@@ -92,7 +92,7 @@ const droppedPrefix = "tidemark_dropped_"
 // dropPartition detaches a partition, which takes a moment, and then drops it, which nobody waits for.
 func (db *DB) dropPartition(ctx context.Context, conn *pgx.Conn, k tableKey, p partition) (int64, error) {
 	start := time.Now()
-	err := attempt(ctx, conn, func(tx pgx.Tx) error {
+	err := db.attempt(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", k, p.name)); err != nil {
 			return err
 		}
@@ -102,13 +102,13 @@ func (db *DB) dropPartition(ctx context.Context, conn *pgx.Conn, k tableKey, p p
 	if err != nil {
 		return 0, fmt.Errorf("drop partition %s: %w", p.name, err)
 	}
-	freed, err := dropDetached(ctx, conn)
+	freed, err := db.dropDetached(ctx, conn)
 	db.o.Logger.Info("partition dropped", "name", p.name, "bytes", freed, "seconds", time.Since(start).Seconds())
 	return freed, err
 }
 
 // dropDetached drops what was detached, also by a process that ended before it could.
-func dropDetached(ctx context.Context, conn *pgx.Conn) (int64, error) {
+func (db *DB) dropDetached(ctx context.Context, conn *pgx.Conn) (int64, error) {
 	rows, err := conn.Query(ctx, `SELECT relname FROM pg_class WHERE starts_with(relname, $1) AND relkind = 'r' AND pg_table_is_visible(oid)`, droppedPrefix)
 	if err != nil {
 		return 0, err
@@ -123,7 +123,7 @@ func dropDetached(ctx context.Context, conn *pgx.Conn) (int64, error) {
 		if err := conn.QueryRow(ctx, "SELECT pg_total_relation_size(to_regclass($1))", name).Scan(&size); err != nil {
 			return freed, err
 		}
-		if _, err := conn.Exec(ctx, "DROP TABLE "+name); err != nil {
+		if _, err := db.execFenced(ctx, conn, "DROP TABLE "+name); err != nil {
 			return freed, err
 		}
 		freed += size
@@ -179,7 +179,7 @@ func (db *DB) deleteOld(ctx context.Context, conn *pgx.Conn, table string, cut i
 		for i, id := range chunk {
 			items[i] = int64(id)
 		}
-		tag, err := conn.Exec(ctx, fmt.Sprintf("DELETE FROM %s t USING unnest($1::bigint[]) AS w(itemid) WHERE t.itemid = w.itemid AND t.clock < $2", table), items, cut)
+		tag, err := db.execFenced(ctx, conn, fmt.Sprintf("DELETE FROM %s t USING unnest($1::bigint[]) AS w(itemid) WHERE t.itemid = w.itemid AND t.clock < $2", table), items, cut)
 		if err != nil {
 			return deleted, err
 		}

@@ -75,7 +75,7 @@ func (db *DB) measureRoom(ctx context.Context, conn *pgx.Conn, now int64) error 
 		return err
 	}
 	at := size{r.MeasuredAt, r.DatabaseBytes, wal}
-	then, err := keepSize(ctx, conn, at)
+	then, err := db.keepSize(ctx, conn, at)
 	if err != nil {
 		return err
 	}
@@ -136,13 +136,13 @@ func sameMachine(host string) bool {
 }
 
 // keepSize keeps a measurement if the last one is old enough, and returns the one that growth counts from.
-func keepSize(ctx context.Context, conn *pgx.Conn, now size) (then size, err error) {
-	_, err = conn.Exec(ctx, "INSERT INTO tidemark_sizes SELECT $1, $2, $3 WHERE NOT EXISTS (SELECT FROM tidemark_sizes WHERE at > $1 - $4::bigint) ON CONFLICT DO NOTHING",
+func (db *DB) keepSize(ctx context.Context, conn *pgx.Conn, now size) (then size, err error) {
+	_, err = db.execFenced(ctx, conn, "INSERT INTO tidemark_sizes SELECT $1, $2, $3 WHERE NOT EXISTS (SELECT FROM tidemark_sizes WHERE at > $1 - $4::bigint) ON CONFLICT DO NOTHING",
 		now.at, now.bytes, now.wal, int64(sampleEvery/time.Second))
 	if err != nil {
 		return then, err
 	}
-	if _, err := conn.Exec(ctx, "DELETE FROM tidemark_sizes WHERE at < $1", now.at-int64(sampleKeep/time.Second)); err != nil {
+	if _, err := db.execFenced(ctx, conn, "DELETE FROM tidemark_sizes WHERE at < $1", now.at-int64(sampleKeep/time.Second)); err != nil {
 		return then, err
 	}
 	err = conn.QueryRow(ctx, "SELECT at, bytes, wal FROM tidemark_sizes WHERE at >= $1 ORDER BY at LIMIT 1", now.at-int64(sampleSpan/time.Second)).Scan(&then.at, &then.bytes, &then.wal)

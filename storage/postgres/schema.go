@@ -187,6 +187,9 @@ func (db *DB) ensureTables(ctx context.Context, conn *pgx.Conn, keys []tableKey)
 		return err
 	}
 	defer tx.Rollback(ctx) //nolint:errcheck // after Commit it does nothing
+	if err := db.fence(ctx, tx); err != nil {
+		return err
+	}
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", schemaLock); err != nil {
 		return err
 	}

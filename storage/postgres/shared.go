@@ -333,6 +333,28 @@ func (db *DB) fence(ctx context.Context, tx pgx.Tx) error {
 	return db.o.Term.Fence(ctx, tx)
 }
 
+// fenced runs fn in a transaction that is committed only while the term of this server lasts.
+func (db *DB) fenced(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if err := db.fence(ctx, tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// execFenced runs a statement in such a transaction; alone it is one by itself.
+func (db *DB) execFenced(ctx context.Context, conn *pgx.Conn, sql string, args ...any) (tag pgconn.CommandTag, err error) {
+	if db.o.Term == nil {
+		return conn.Exec(ctx, sql, args...)
+	}
+	err = db.fenced(ctx, conn, func(tx pgx.Tx) error {
+		tag, err = tx.Exec(ctx, sql, args...)
+		return err
+	})
+	return tag, err
+}
+
 // watch makes connections of a shared database notice a dead machine.
 func (db *DB) watch(config *pgx.ConnConfig) {
 	if db.o.Term != nil {
@@ -357,6 +379,26 @@ func (db *DB) refused(away *error) error {
 		return fmt.Errorf("the database cannot be written to, and this server shares it with another one, so nothing is taken (%w): %w", *away, storage.ErrFull)
 	}
 	return nil
+}
+
+// Taking says whether values are taken: away that the database cannot be written to now, and err why values are refused because of that. It says nothing of
+// where the database is, so that anybody may read it.
+func (db *DB) Taking() (away bool, err error) {
+	if db.o.Term != nil {
+		if err := db.o.Term.Err(); err != nil {
+			return false, err
+		}
+	}
+	if db.away.Load() == nil {
+		return false, nil
+	}
+	if db.journal != nil {
+		return true, errors.New("the database cannot be written to, and this server shares it with another one, so values are refused")
+	}
+	if db.full.Load() {
+		return true, errors.New("the database cannot be written to and the spool is full, so values are refused")
+	}
+	return true, nil
 }
 
 // whatWaits says what becomes of values while the database is away.

@@ -195,6 +195,9 @@ func TestShared_away(t *testing.T) {
 			}
 			n-- // its sender sends it again
 		}
+		if away, err := db.Taking(); !away || err == nil {
+			t.Errorf("away %v, %v, while values are refused", away, err)
+		}
 		if err := c.start(); err != nil {
 			t.Fatal(err)
 		}
@@ -319,6 +322,9 @@ func TestLease_one(t *testing.T) {
 	}
 	if err := first.Err(); err != nil {
 		t.Fatal(err)
+	}
+	if w := first.Waiting(); len(w) != 1 || w[0].Holder != "second" || w[0].Address != "http://b" || w[0].Since < first.Since() || w[0].Seen < w[0].Since {
+		t.Errorf("%+v wait since %d, expected the second", w, first.Since())
 	}
 	if err := first.Release(ctx); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 )
 
 // keepState writes, in the transaction of the rows, what must be true together with them.
-func (w *writer) keepState(ctx context.Context, batches []*pending, touched map[model.ItemID]touch, rows []row, last bool) (added []journaled, trim model.LSN, err error) {
+func (w *writer) keepState(ctx context.Context, batches []*pending, touched map[model.ItemID]touch, rows []row) (added []journaled, trim model.LSN, err error) {
 	var batch pgconn.Batch
 	w.db.addItems(&batch, touched)
 	low, high := int64(math.MaxInt64), int64(never)
@@ -28,15 +28,12 @@ func (w *writer) keepState(ctx context.Context, batches []*pending, touched map[
 		batch.ExecParams("UPDATE tidemark_bounds SET low = least(low, $1), high = greatest(high, $2) WHERE low > $1 OR high < $2",
 			[][]byte{int8Param(low), int8Param(high)}, []uint32{oidInt8, oidInt8}, []int16{1, 1}, nil)
 	}
-	if last {
-		addMarks(&batch, batches)
-	}
-	switch {
-	case last && w.db.journal != nil:
+	addMarks(&batch, batches)
+	if w.db.journal != nil {
 		if added, trim, err = w.db.journal.store(&batch, batches); err != nil {
 			return nil, 0, err
 		}
-	case last:
+	} else {
 		lsn := batches[len(batches)-1].lsn
 		batch.ExecParams(`INSERT INTO tidemark_state (spool, applied) VALUES ($1, $2)
 			ON CONFLICT (spool) DO UPDATE SET applied = excluded.applied, at = now()`,
@@ -145,7 +142,7 @@ func (db *DB) keepMarks(marks []model.Mark) {
 
 // pruneMarks deletes from the database what keepMarks would forget.
 func (db *DB) pruneMarks(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, "DELETE FROM tidemark_marks WHERE at < (SELECT at FROM tidemark_marks ORDER BY at DESC OFFSET $1 LIMIT 1)", maxMarks)
+	_, err := db.execFenced(ctx, conn, "DELETE FROM tidemark_marks WHERE at < (SELECT at FROM tidemark_marks ORDER BY at DESC OFFSET $1 LIMIT 1)", maxMarks)
 	return err
 }
 

@@ -132,7 +132,7 @@ func (db *DB) dropChunks(ctx context.Context, conn *pgx.Conn, k tableKey, cut in
 	if err := conn.QueryRow(ctx, db.caps.hypertableSizeSQL(), k.String()).Scan(&before); err != nil {
 		return 0, err
 	}
-	if _, err := conn.Exec(ctx, fmt.Sprintf("SELECT %s.drop_chunks($1::text::regclass, older_than => $2::integer)", db.caps.schema), k.String(), cut); err != nil {
+	if _, err := db.execFenced(ctx, conn, fmt.Sprintf("SELECT %s.drop_chunks($1::text::regclass, older_than => $2::integer)", db.caps.schema), k.String(), cut); err != nil {
 		return 0, fmt.Errorf("drop chunks of %s: %w", k, err)
 	}
 	err := conn.QueryRow(ctx, db.caps.hypertableSizeSQL(), k.String()).Scan(&after)
@@ -155,6 +155,7 @@ func (db *DB) compressChunks(ctx context.Context, conn *pgx.Conn, k tableKey) er
 	if err != nil {
 		return err
 	}
+	// Not in a transaction of its own, which the procedure may not like; it changes how rows are kept, not which there are.
 	if _, err := conn.Exec(ctx, db.caps.compressSQL(), chunk); err != nil {
 		return fmt.Errorf("compress %s: %w", chunk, err)
 	}

@@ -128,6 +128,7 @@ func (w *writer) flush(ctx context.Context) bool {
 		return false
 	}
 	db.awaySince = time.Time{}
+	db.full.Store(false)
 	if db.away.Swap(nil) != nil {
 		db.o.Logger.Info("values are written to the database again")
 	}
@@ -268,7 +269,7 @@ func setTimeouts(params map[string]string, statement time.Duration, name string)
 // lockTimeout bounds the wait for a lock, such as that of a partition which is being dropped.
 const lockTimeout = 10 * time.Second
 
-// write stores batches, with their marks, in one transaction; if the database refuses a value as such, in several, without it.
+// write stores batches, with their marks, in one transaction; if the database refuses a value as such, without it.
 func (w *writer) write(ctx context.Context, batches []*pending) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*w.db.o.WriteTimeout)
 	defer cancel()
@@ -289,7 +290,7 @@ func (w *writer) write(ctx context.Context, batches []*pending) error {
 		return err
 	}
 	for range reshapes {
-		err := w.writeRows(ctx, batches, rows, true)
+		err := w.writeRows(ctx, batches, rows)
 		if !errors.Is(err, errReshaped) {
 			return err
 		}
@@ -303,48 +304,80 @@ func (w *writer) write(ctx context.Context, batches []*pending) error {
 	return errReshaped
 }
 
-// writeRows stores rows, by COPY if they should all be new. COPY costs the database less than half of what INSERT does, but ends at the
-// first row that is there already.
-func (w *writer) writeRows(ctx context.Context, batches []*pending, rows []row, last bool) error {
+// filling stores rows within the writer's transaction and returns those that it stored.
+type filling func(ctx context.Context, rows []row) ([]row, error)
+
+// writeRows stores rows, by COPY if they should all be new. COPY costs the database less than half of what INSERT does, but ends at the first row that is
+// there already. If the database refuses values as such, all others are stored without them. Whichever way, rows and position are in one transaction: rows
+// without their position would be taken for duplicates when they come again after a crash, and never be evaluated.
+func (w *writer) writeRows(ctx context.Context, batches []*pending, rows []row) error {
+	ways := []filling{w.insertEvery, w.sieve}
 	if len(rows) >= copyRows && !slices.ContainsFunc(batches, func(p *pending) bool { return p.unsure }) {
-		err := w.transact(ctx, batches, rows, last, true)
-		var refused *pgconn.PgError
-		if err == nil || !errors.As(err, &refused) || refused.Code != "23505" {
-			return err
+		ways = slices.Insert(ways, 0, filling(w.copyEvery))
+	}
+	var err error
+	for i, way := range ways {
+		if i > 0 {
+			w.db.m.repeated.Inc()
 		}
-		w.db.m.repeated.Inc()
+		if err = w.transact(ctx, batches, rows, way); err == nil || !aboutValues(err) {
+			break
+		}
 	}
-	return w.insertRows(ctx, batches, rows, last)
-}
-
-// insertRows stores rows by INSERT; last says that they are the last of the batches, whose marks and position go with them.
-func (w *writer) insertRows(ctx context.Context, batches []*pending, rows []row, last bool) error {
-	err := w.transact(ctx, batches, rows, last, false)
-	var refused *pgconn.PgError
-	if err == nil || !errors.As(err, &refused) {
-		return err
-	}
-	switch class := refused.Code[:2]; {
-	case refused.Code == "42P01": // no such table: somebody dropped it
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == "42P01" { // no such table: somebody dropped it
 		w.db.forgetTables()
-		return err
-	case class != "22" && class != "23" && class != "54": // not about the values
-		return err
-	case len(rows) == 0:
-		return err
-	case len(rows) == 1:
-		w.db.m.dropped.Inc()
-		w.db.o.Logger.Error("the database refuses a value, which is dropped", "item", uint64(rows[0].item), "at", rows[0].at, "error", err)
-		return w.insertRows(ctx, batches, nil, last)
 	}
-	if err := w.insertRows(ctx, batches, rows[:len(rows)/2], false); err != nil {
-		return err
-	}
-	return w.insertRows(ctx, batches, rows[len(rows)/2:], last)
+	return err
 }
 
-// transact is one transaction.
-func (w *writer) transact(ctx context.Context, batches []*pending, rows []row, last, byCopy bool) error {
+// aboutValues reports whether the database refused a statement for what is in its rows.
+func aboutValues(err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && slices.Contains([]string{"22", "23", "54"}, refused.Code[:2])
+}
+
+func (w *writer) copyEvery(ctx context.Context, rows []row) ([]row, error) {
+	return rows, w.copyAll(ctx, statements(rows))
+}
+
+func (w *writer) insertEvery(ctx context.Context, rows []row) ([]row, error) {
+	return rows, w.insertAll(ctx, statements(rows))
+}
+
+// sieve stores all rows but those that the database refuses, which it finds by halving.
+func (w *writer) sieve(ctx context.Context, rows []row) ([]row, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	if _, err := w.conn.Exec(ctx, "SAVEPOINT part"); err != nil {
+		return nil, err
+	}
+	refused := w.insertAll(ctx, statements(rows))
+	if refused == nil {
+		_, err := w.conn.Exec(ctx, "RELEASE SAVEPOINT part")
+		return rows, err
+	}
+	if !aboutValues(refused) {
+		return nil, refused
+	}
+	if _, err := w.conn.Exec(ctx, "ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part"); err != nil {
+		return nil, err
+	}
+	if len(rows) == 1 {
+		w.db.m.dropped.Inc()
+		w.db.o.Logger.Error("the database refuses a value, which is dropped", "item", uint64(rows[0].item), "at", rows[0].at, "error", refused)
+		return nil, nil
+	}
+	first, err := w.sieve(ctx, rows[:len(rows)/2])
+	if err != nil {
+		return nil, err
+	}
+	second, err := w.sieve(ctx, rows[len(rows)/2:])
+	return slices.Concat(first, second), err
+}
+
+// transact is one transaction: rows, stored in a way, and what must be true together with them.
+func (w *writer) transact(ctx context.Context, batches []*pending, rows []row, way filling) error {
 	tx, err := w.conn.Begin(ctx)
 	if err != nil {
 		return err
@@ -360,17 +393,12 @@ func (w *writer) transact(ctx context.Context, batches []*pending, rows []row, l
 	if shape != w.db.knownShape() {
 		return errReshaped
 	}
-	todo := statements(rows)
-	touched := touchedBy(todo)
-	if byCopy {
-		err = w.copyAll(ctx, todo)
-	} else {
-		err = w.insertAll(ctx, todo)
-	}
+	stored, err := way(ctx, rows)
 	if err != nil {
 		return err
 	}
-	added, trim, err := w.keepState(ctx, batches, touched, rows, last)
+	touched := touchedBy(stored)
+	added, trim, err := w.keepState(ctx, batches, touched, stored)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,10 @@ package storagetest
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/bits"
+	"time"
 
 	"tidemark/model"
 	"tidemark/storage"
@@ -77,4 +79,46 @@ func foldValue(f *storage.Fold, at int64, c *model.Columns, i int) {
 	} else {
 		f.Sum += x
 	}
+}
+
+// typedFold is a fold as one row of a list.
+type typedFold struct {
+	item model.ItemID
+	t    model.ValueType
+	storage.Fold
+}
+
+// CompareFolds compares Fold with the sums of what Read gives.
+func CompareFolds(db interface {
+	storage.Engine
+	storage.Folder
+}, q storage.Query, step int64,
+) error {
+	var want, got []typedFold
+	into := func(list *[]typedFold) func(*storage.FoldColumns) error {
+		return func(c *storage.FoldColumns) error {
+			for _, f := range c.Folds {
+				*list = append(*list, typedFold{c.Item, c.Type, f})
+			}
+			return nil
+		}
+	}
+	if err := Fold(db.Read, q, step, into(&want)); err != nil {
+		return err
+	}
+	if err := db.Fold(context.Background(), q, step, into(&got)); err != nil {
+		return err
+	}
+	if len(got) != len(want) {
+		return fmt.Errorf("step %v: %d folds, expected %d", time.Duration(step), len(got), len(want))
+	}
+	for i := range got {
+		a, b := got[i], want[i]
+		same := math.Abs(a.Sum-b.Sum) <= 1e-9*math.Abs(b.Sum)+1e-12 || math.Float64bits(a.Sum) == math.Float64bits(b.Sum) ||
+			math.IsNaN(a.Sum) && math.IsNaN(b.Sum)
+		if a.Sum = b.Sum; !same || a != b {
+			return fmt.Errorf("step %v, fold %d: %+v, expected %+v", time.Duration(step), i, got[i], b)
+		}
+	}
+	return nil
 }

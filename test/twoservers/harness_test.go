@@ -182,6 +182,16 @@ func (n *node) lease() (l lease) {
 	return l
 }
 
+// ready is the status of the answer to a load balancer; zero when there is none.
+func (n *node) ready() int {
+	answer, err := client.Get("http://" + n.http + "/-/ready")
+	if err != nil {
+		return 0
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode
+}
+
 func (n *node) works() bool { return n.lease().Role == "working" }
 
 // call sends a request that must succeed.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os/exec"
 	"strings"
 	"sync"
@@ -96,6 +97,9 @@ func TestTakeOver(t *testing.T) {
 		p.raise()
 		if err := p.cluster.Kill(); err != nil {
 			t.Fatal(err)
+		}
+		for _, n := range p.nodes {
+			until(t, "no server says that it takes values", func() bool { return n.ready() == http.StatusServiceUnavailable })
 		}
 		<-time.After(time.Duration(rand.IntN(3000)) * time.Millisecond)
 		if err := p.cluster.Restart(); err != nil {

@@ -103,7 +103,7 @@ func TestImport(t *testing.T) {
 			}
 			data := t.TempDir()
 			first := importZabbix(t, bin, d.dsn, data)
-			first.isWhole(t, leg.more)
+			first.isWhole(t, "6.0", leg.more)
 			hasGolden(t, data)
 			hasSettings(t, data, leg.more != nil)
 			again := importZabbix(t, bin, d.dsn, data)
@@ -127,14 +127,87 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// isWhole compares with what testdata/hosts.sql and more hold.
-func (r *report) isWhole(t *testing.T, more map[string]int) {
+// A database as Zabbix 7.0 has it, made of one of 6.0 by what the versions between have changed, gives the same configuration; and what only 7.0 has is taken.
+func TestImport_70(t *testing.T) {
+	t.Parallel()
+	bin, d, data := binary(t), emptyPostgres(t), t.TempDir()
+	run := func(name string) {
+		t.Helper()
+		rows, err := os.Open("testdata/" + name + ".sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		d.exec(t, rows)
+	}
+	for _, name := range []string{"hosts", "people", "to70"} {
+		run(name)
+	}
+	importZabbix(t, bin, d.dsn, data).isWhole(t, "7.0", nil)
+	hasGolden(t, data)
+	hasSettings(t, data, false)
+	run("only70")
+	r := importZabbix(t, bin, d.dsn, data)
+	for kind, want := range map[string]int{"hosts": 1, "items": 3, "discovery rules": 1, "users": 1, "proxies": 2} {
+		if c := r.count(kind); c.Created != want || c.Updated+c.Refused != 0 {
+			t.Errorf("%s: %+v, expected %d created", kind, c, want)
+		}
+	}
+	for kind, want := range map[string]int{"proxy groups of hosts": 1, "second factors of user groups": 1} {
+		if n := r.left(kind); n != want {
+			t.Errorf("%d %s were left, expected %d: %+v", n, kind, want, r.Left)
+		}
+	}
+	if got := exportOf(t, data, "grouped-1"); !bytes.Equal(got, golden(t, "testdata/only70.yaml", got)) {
+		t.Errorf("the host of 7.0 is other than testdata/only70.yaml:\n%s", got)
+	}
+	s := readSettings(t, data)
+	if s.Users["directory"] != `["viewer",false,true,null,""]` {
+		t.Errorf("the user without a role is %s", s.Users["directory"])
+	}
+	if proxies := strings.Join(s.Proxies, " "); !strings.Contains(proxies, `["branch-4","",1]`) || !strings.Contains(proxies, `["branch-3","",0]`) {
+		t.Errorf("the proxies are %s", proxies)
+	}
+}
+
+// golden reads a file, after writing it with -update.
+func golden(t *testing.T, name string, got []byte) []byte {
 	t.Helper()
-	if r.Version != "6.0" {
+	if *update {
+		if err := os.WriteFile(name, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+// exportOf is the configuration of a host in a data folder.
+func exportOf(t *testing.T, data, host string) []byte {
+	t.Helper()
+	db, err := confdb.Open(t.Context(), data, confdb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	got, err := db.Export(t.Context(), confdb.ExportOptions{Version: "7.0", Hosts: []string{host}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// isWhole compares with what testdata/hosts.sql and more hold.
+func (r *report) isWhole(t *testing.T, version string, more map[string]int) {
+	t.Helper()
+	if r.Version != version {
 		t.Errorf("the version is %q", r.Version)
 	}
 	for kind, want := range map[string]int{
-		"templates": 2, "hosts": 2, "items": 6, "discovery rules": 1, "item prototypes": 1, "triggers": 3, "trigger prototypes": 1, "host prototypes": 0,
+		"templates": 2, "hosts": 2, "items": 6, "discovery rules": 1, "item prototypes": 1, "triggers": 4, "web scenarios": 2, "trigger prototypes": 1, "host prototypes": 0,
 		"value maps": 1, "graphs": 0, "graph prototypes": 0, "global macros": 2, "regular expressions": 0,
 	} {
 		want += more[kind]
@@ -144,7 +217,7 @@ func (r *report) isWhole(t *testing.T, more map[string]int) {
 	}
 	for kind, want := range map[string]int{
 		"items made by discovery": 1, "hosts made by discovery": 1, "macros": 1, "inherited items that are off on their host": 1,
-		"passive proxies": 1, "API tokens": 1, "roles that hide single pages": 1,
+		"passive proxies": 1, "web scenarios": 0, "API tokens": 1, "roles that hide single pages": 1,
 		"operations that run commands": 1, "maintenances": 1, "tag filters of user groups": 0,
 	} {
 		if n := r.left(kind); n != want {
@@ -167,18 +240,8 @@ func hasGolden(t *testing.T, data string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const golden = "testdata/hosts.yaml"
-	if *update {
-		if err := os.WriteFile(golden, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("the configuration is other than %s:\n%s", golden, got)
+	if !bytes.Equal(got, golden(t, "testdata/hosts.yaml", got)) {
+		t.Errorf("the configuration is other than testdata/hosts.yaml:\n%s", got)
 	}
 	macros, err := db.GlobalMacros(ctx)
 	if err != nil {

@@ -58,3 +58,18 @@ INSERT INTO functions (functionid, itemid, triggerid, name, parameter) VALUES
 (9900005, 9900005, 9900003, 'last', '$'), (9900010, 9900010, 9900010, 'last', '$'), (9900011, 9900011, 9900011, 'last', '$'), (9900012, 9900012, 9900012, 'last', '$');
 INSERT INTO trigger_depends (triggerdepid, triggerid_down, triggerid_up) VALUES (9900001, 9900003, 9900001);
 INSERT INTO trigger_tag (triggertagid, triggerid, tag, value) VALUES (9900001, 9900001, 'scope', 'availability');
+INSERT INTO httptest (httptestid, name, delay, status, agent, authentication, http_user, http_password, hostid, templateid, http_proxy, retries, ssl_cert_file, ssl_key_file, ssl_key_password, verify_peer, verify_host, uuid) VALUES
+(9900001, 'Shop', '5m', 0, 'Mozilla/5.0', 1, 'buyer', 'secret', 9900001, NULL, '', 2, '', '', '', 1, 1, ''), (9900002, 'Idle', '1m', 1, 'Zabbix', 0, '', '', 9900010, NULL, '', 1, '', '', '', 0, 0, ''),
+(9900003, 'Idle', '1m', 1, 'Zabbix', 0, '', '', 9900009, 9900002, '', 1, '', '', '', 0, 0, '');
+INSERT INTO httpstep (httpstepid, httptestid, name, no, url, timeout, posts, required, status_codes, follow_redirects, retrieve_mode, post_type) VALUES
+(9900001, 9900001, 'Enter', 2, 'https://shop.example/login', '10s', 'user=buyer', 'welcome', '200,302', 0, 2, 1), (9900002, 9900001, 'First', 1, 'https://shop.example/', '15s', 'raw body', '', '200', 1, 0, 0),
+(9900003, 9900002, 'Only', 1, 'http://{HOST.CONN}/', '15s', '', '', '', 1, 1, 0), (9900004, 9900003, 'Only', 1, 'http://{HOST.CONN}/', '15s', '', '', '', 1, 1, 0);
+INSERT INTO httptest_field (httptest_fieldid, httptestid, type, name, value) VALUES (9900001, 9900001, 0, 'X-Shop', 'yes'), (9900002, 9900001, 1, '{token}', 'none');
+INSERT INTO httpstep_field (httpstep_fieldid, httpstepid, type, name, value) VALUES (9900001, 9900001, 2, 'user', 'buyer'), (9900002, 9900001, 2, 'empty', ''), (9900003, 9900001, 3, 'from', 'check'),
+(9900004, 9900001, 1, '{token}', 'regex:name="t" value="([0-9a-f]+)"'), (9900005, 9900002, 0, 'Accept', 'text/html');
+INSERT INTO httptest_tag (httptesttagid, httptestid, tag, value) VALUES (9900001, 9900001, 'component', 'shop');
+INSERT INTO items (itemid, type, hostid, name, key_, delay, history, trends, status, value_type, flags, description, params, posts, headers) VALUES
+(9900030, 9, 9900001, 'Failed step of scenario "Shop".', 'web.test.fail[Shop]', '5m', '7d', '365d', 0, 3, 0, '', '', '', '');
+INSERT INTO triggers (triggerid, expression, description, url, status, priority, comments, type, flags, recovery_mode, recovery_expression, manual_close, opdata, event_name) VALUES
+(9900020, '{9900020}<>0', 'The shop fails', '', 0, 4, '', 0, 0, 0, '', 0, '', '');
+INSERT INTO functions (functionid, itemid, triggerid, name, parameter) VALUES (9900020, 9900030, 9900020, 'last', '$');

@@ -190,3 +190,20 @@ export interface Replication {
 export const getReplication = (signal?: AbortSignal): Promise<Replication> => get('the standbys', '/api/standby', {}, signal);
 
 export const promote = (): Promise<{ epoch_text: string; handed_over: boolean; milliseconds: number; problem?: string }> => send('make this server the primary', 'POST', '/api/standby/promote');
+
+/** Whether servers share the database, and which of them works. Times are Unix nanoseconds as text. */
+export interface Lease {
+  shared: boolean;
+  role: 'working' | 'waiting';
+  epoch: number;
+  holder: string;
+  address: string;
+  since: string;
+  left_seconds: number;
+  waiting: { holder: string; address: string; since: string; seen: string }[];
+  problem?: string;
+}
+
+export const getLease = (signal?: AbortSignal): Promise<Lease> => get('the lease', '/api/lease', {}, signal);
+
+export const handOver = (): Promise<Lease> => send('hand the work over', 'POST', '/api/lease/handover');

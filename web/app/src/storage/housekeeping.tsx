@@ -93,5 +93,6 @@ const DROPPED: Column<Dropped>[] = [
   { id: 'at', title: 'When', cell: (one) => formatClock(one.at * 1000), sort: (one) => one.at },
   { id: 'name', title: 'What', class: 'anywhere', cell: (one) => one.name || one.table, sort: (one) => one.name },
   { id: 'reason', title: 'Because of', cell: (one) => one.reason, sort: (one) => one.reason },
+  { id: 'took', title: 'Took', cell: (one) => formatDuration(one.took_ms / 1000), sort: (one) => one.took_ms, number: true, minor: true },
   { id: 'bytes', title: 'Freed', cell: (one) => (one.rows ? plural(one.rows, 'row') : formatValue(one.bytes, 'B')), sort: (one) => one.bytes, number: true },
 ];

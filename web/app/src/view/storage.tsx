@@ -10,6 +10,7 @@ import { useCell } from '../state/cell.ts';
 import { live, serverNow } from '../state/live.ts';
 import { me } from '../state/me.ts';
 import { HousekeepingView } from '../storage/housekeeping.tsx';
+import { Servers } from '../storage/lease.tsx';
 import { bytesPerValue, outlookOf, PLAIN_BYTES } from '../storage/outlook.ts';
 import { Recompress } from '../storage/recompress.tsx';
 import { RetentionSection } from '../storage/retention.tsx';
@@ -50,6 +51,7 @@ export function StorageView() {
             </>
           ) : (
             <>
+              <Servers changes={changes} />
               <RetentionSection changes={changes} store={store.data} now={serverNow()} />
               <HousekeepingView />
             </>
