@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -45,29 +44,9 @@ var fileTests = []string{
 	"TestOnPostgres", "TestRebuild", "TestOpen_migrates", "TestOpen_noDatabase", "TestOpen_needsNoSharedMemoryFile", "TestPages", "TestMove", "TestDB_WritePages_refuses", "TestDiskFull",
 }
 
-// TestOnPostgres runs all other tests of this package again, on each version of PostgreSQL.
+// TestOnPostgres runs all other tests of this package again, on PostgreSQL.
 func TestOnPostgres(t *testing.T) {
-	t.Run("15", func(t *testing.T) {
-		t.Parallel()
-		againOn(t, pgtest.Binaries)
-	})
-	for _, version := range pgtest.Versions {
-		t.Run(strconv.Itoa(version), func(t *testing.T) {
-			t.Parallel()
-			bin, remove, err := pgtest.Programs("..", version)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(remove)
-			againOn(t, bin)
-		})
-	}
-}
-
-// againOn runs the tests on a server whose programs are in a folder.
-func againOn(t *testing.T, bin string) {
-	t.Helper()
-	c, err := pgtest.StartOf(bin, "-cfsync=off", "-cautovacuum=off", "-cshared_buffers=32MB")
+	c, err := pgtest.Start("-cfsync=off", "-cautovacuum=off")
 	if err != nil {
 		t.Fatal(err)
 	}
