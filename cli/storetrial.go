@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +37,8 @@ func storeTrialCommand() *cobra.Command {
 		Use:   "trial (DIR | --http ADDR)",
 		Short: "Try codecs on a sample of a store, of a stopped or running server, and say which one fits",
 		Long: "Write a sample of the closed file pairs anew with each codec, in a scratch folder, replay the queries that were asked lately, and say what each codec would bring.\n" +
-			"The store is only read, at low priority, and may be in use. The scratch folder is removed afterwards.",
+			"The store is only read, at low priority, and may be in use. The scratch folder is removed afterwards; the result stays in trial.json of the data folder, for the\n" +
+			"page Storage.",
 		Args: someArgs(0, 1, "a data folder or its engine folder, or --http of a server on this machine"),
 		RunE: func(c *cobra.Command, args []string) error {
 			lowerPriority()
@@ -131,6 +133,9 @@ func runTrial(c *cobra.Command, f *trialFlags, args []string) error {
 	report, err := trial.Run(c.Context(), o)
 	if err != nil {
 		return err
+	}
+	if err := report.Save(data, time.Now()); err != nil { // the result is printed all the same
+		fmt.Fprintf(c.ErrOrStderr(), "the page Storage will not show this trial: %v\n", err)
 	}
 	if f.asJSON {
 		return json.NewEncoder(c.OutOrStdout()).Encode(report)

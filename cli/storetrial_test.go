@@ -96,6 +96,9 @@ func TestStoreTrial(t *testing.T) {
 			t.Errorf("%v: %v, want %q", flag, err, want)
 		}
 	}
+	if last, err := trial.ReadLast(data); err != nil || last == nil || len(last.Candidates) != 1 || last.At == 0 {
+		t.Errorf("kept of the last trial is %+v, %v", last, err)
+	}
 	if _, err := os.Stat(filepath.Join(data, "tidemark-trial")); !os.IsNotExist(err) {
 		t.Errorf("the scratch folder: %v", err)
 	}

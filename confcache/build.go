@@ -101,14 +101,17 @@ func replace[K ~uint64, T any](table *tableBuilder[T], before, after []T, id fun
 func (b *builder) finish() *Changes {
 	b.next.items, b.next.triggers = b.items.table, b.triggers.table
 	b.next.order = slices.Sorted(maps.Keys(b.next.hosts))
-	c := b.changes
+	b.changes.sort()
+	return b.changes
+}
+
+func (c *Changes) sort() {
 	slices.Sort(c.Hosts)
 	slices.Sort(c.DeletedHosts)
 	slices.Sort(c.DeletedItems)
 	slices.Sort(c.DeletedTriggers)
 	slices.SortFunc(c.Items, func(x, y *model.Item) int { return int(x.ID) - int(y.ID) })
 	slices.SortFunc(c.Triggers, func(x, y *model.Trigger) int { return int(x.ID) - int(y.ID) })
-	return c
 }
 
 // hostBuilder makes one host.

@@ -165,6 +165,37 @@ func (c *Cache) Refresh(ctx context.Context) (*Changes, error) {
 	return changes, nil
 }
 
+// Adopt brings a snapshot into force that another cache had of the same source, in the place of the empty one: subscribers are told of everything in it, and
+// nothing is read. The next Refresh reads what changed since.
+func (c *Cache) Adopt(ctx context.Context, s *Snapshot) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.Snapshot(); now.revision != 0 || now.HostCount() > 0 {
+		return fmt.Errorf("adopt configuration: revision %d is in force already", now.revision)
+	}
+	if s.revision == 0 {
+		return nil
+	}
+	changes := &Changes{Snapshot: s, Hosts: slices.Clone(s.order), Items: make([]*model.Item, 0, s.ItemCount()), Triggers: make([]*model.Trigger, 0, s.TriggerCount())}
+	for _, id := range s.order {
+		e := s.hosts[id]
+		for i := range e.items {
+			changes.Items = append(changes.Items, &e.items[i])
+		}
+		for i := range e.triggers {
+			changes.Triggers = append(changes.Triggers, &e.triggers[i])
+		}
+	}
+	changes.sort()
+	for _, sub := range c.subscribers {
+		if err := sub.f(ctx, changes); err != nil {
+			return fmt.Errorf("adopt configuration: %w", err)
+		}
+	}
+	c.current.Store(s)
+	return nil
+}
+
 // maxToldFaults bounds what one refresh logs; the rest is in the snapshot.
 const maxToldFaults = 20
 

@@ -318,3 +318,56 @@ func TestRefresh_equalsRebuild(t *testing.T) {
 		}
 	})
 }
+
+// counted counts the hosts that are read of a source.
+type counted struct {
+	*source
+	hosts int
+}
+
+func (c *counted) HostConfigs(ctx context.Context, ids []model.HostID, f func(*model.HostConfig) error) error {
+	return c.source.HostConfigs(ctx, ids, func(h *model.HostConfig) error {
+		c.hosts++
+		return f(h)
+	})
+}
+
+// TestCache_Adopt gives a new cache what another one had: subscribers are told of all of it, no host is read, and the next refresh reads what changed since.
+func TestCache_Adopt(t *testing.T) {
+	ctx, s := context.Background(), &counted{source: newSource()}
+	for id := range model.HostID(20) {
+		h := hostConfig(id+1, fmt.Sprint("host-", id+1), item(model.ItemID(1000-10*id), id+1, "a"), item(model.ItemID(1001-10*id), id+1, "b"))
+		h.Triggers = []model.Trigger{{ID: model.TriggerID(100 - id), HostID: id + 1, Name: "n", Expression: "1=1", Enabled: true}}
+		s.put(h)
+	}
+	first := New(s, Options{})
+	read := refresh(t, first)
+	again := New(s, Options{})
+	var told []*Changes
+	again.Subscribe(func(_ context.Context, c *Changes) error { told = append(told, c); return nil })
+	s.source.put(hostConfig(7, "renamed", item(2000, 7, "c")))
+	s.hosts = 0
+	if err := again.Adopt(ctx, first.Snapshot()); err != nil {
+		t.Fatal(err)
+	}
+	if s.hosts != 0 || again.Snapshot() != first.Snapshot() || len(told) != 1 {
+		t.Fatalf("%d hosts were read, subscribers were told %d times", s.hosts, len(told))
+	}
+	if !reflect.DeepEqual(told[0], read) {
+		t.Errorf("told of %d hosts, %d items, %d triggers, expected what was read first: %d, %d, %d", len(told[0].Hosts), len(told[0].Items), len(told[0].Triggers), len(read.Hosts), len(read.Items), len(read.Triggers))
+	}
+	if changes := refresh(t, again); s.hosts != 1 || !slices.Equal(changes.Hosts, []model.HostID{7}) || len(changes.DeletedItems) != 2 {
+		t.Errorf("after that %d hosts were read: %+v", s.hosts, changes)
+	}
+	if err := again.Adopt(ctx, first.Snapshot()); err == nil {
+		t.Error("adopted over a configuration in force")
+	}
+	if err := New(s, Options{}).Adopt(ctx, emptySnapshot()); err != nil {
+		t.Errorf("nothing is adopted with %v", err)
+	}
+	failing := New(s, Options{})
+	failing.Subscribe(func(context.Context, *Changes) error { return errors.New("no") })
+	if err := failing.Adopt(ctx, first.Snapshot()); err == nil || failing.Snapshot().HostCount() != 0 {
+		t.Errorf("adopted although a subscriber failed: %v", err)
+	}
+}

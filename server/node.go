@@ -321,7 +321,7 @@ func (n *following) follow(ctx context.Context) error {
 		// Queries are answered from the standby's server until the primary's is open, but for its configuration.
 		began := time.Now()
 		err = s.Close()
-		n.kept.promoted, n.kept.from = true, s.replica.follower.Released()
+		n.kept.promoted, n.kept.from, n.kept.configuration = true, s.replica.follower.Released(), s.cache.Snapshot()
 		n.logger.Debug("standby closed", "took", time.Since(began))
 		if _, promoteErr := n.kept.node.Promote(p.unfenced, p.epoch); promoteErr != nil {
 			err = errors.Join(err, promoteErr)

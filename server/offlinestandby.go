@@ -10,6 +10,7 @@ import (
 	"tidemark/model"
 	"tidemark/standby"
 	"tidemark/storage/dbengine"
+	"tidemark/wire/sketch"
 )
 
 // PromoteOffline makes the data folder of a stopped standby, or fenced server, that of a primary. A folder in use is ErrInUse.
@@ -40,7 +41,7 @@ func PromoteOffline(data string) (p Promoted, err error) {
 
 // DigestOffline sums up the values of an engine folder that no server works in.
 func DigestOffline(ctx context.Context, engine string, from, to int64) (a Digest, err error) {
-	db, err := dbengine.Open(ctx, vfs.OS{}, engine, dbengine.Options{DiskSpaceBytes: 1 << 50})
+	db, err := dbengine.Open(ctx, vfs.OS{}, engine, dbengine.Options{DiskSpaceBytes: 1 << 50, Merge: sketch.AppendMerged})
 	if err != nil {
 		return a, err
 	}

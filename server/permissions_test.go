@@ -46,6 +46,8 @@ var foreignCalls = map[string]foreignCall{
 	"GET /api/hosts/{id}/interfaces":          {path: "/api/hosts/HOST/interfaces", limited: 404},
 	"GET /api/queue":                          {path: "/api/queue", limited: 200},
 	"GET /api/storage":                        {path: "/api/storage", limited: 200},
+	"GET /api/storage/classes":                {path: "/api/storage/classes", limited: 200},
+	"GET /api/storage/trial":                  {path: "/api/storage/trial", limited: 200},
 	"GET /api/states":                         {path: "/api/states?items=ITEM", limited: 200},
 	"GET /api/dashboards":                     {path: "/api/dashboards", limited: 200, shows: true},
 	"GET /api/dashboard-file":                 {path: "/api/dashboard-file", limited: 200, shows: true},

@@ -20,6 +20,7 @@ import (
 	"tidemark/api"
 	"tidemark/internal/vfs"
 	"tidemark/storage/dbengine"
+	"tidemark/wire/sketch"
 )
 
 // RecompressOptions are the policy by which a server writes old file pairs anew, smaller.
@@ -327,7 +328,7 @@ func RecompressOffline(ctx context.Context, dir string, o dbengine.Recompress) (
 			defer func() { err = errors.Join(err, lock.Close()) }()
 		}
 	}
-	db, err := dbengine.Open(ctx, fsys, dir, dbengine.Options{DiskSpaceBytes: 1 << 50})
+	db, err := dbengine.Open(ctx, fsys, dir, dbengine.Options{DiskSpaceBytes: 1 << 50, Merge: sketch.AppendMerged})
 	if err != nil {
 		return p, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"tidemark/api"
+	"tidemark/confcache"
 	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/snapshot"
@@ -47,6 +48,8 @@ type kept struct {
 	// evaluated one.
 	promoted bool
 	from     model.LSN
+	// configuration is what the standby had in memory, so that its database need not be read again.
+	configuration *confcache.Snapshot
 }
 
 // replica is a server's part in a cluster of primary and standbys; nil when values are in PostgreSQL.

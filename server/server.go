@@ -344,7 +344,7 @@ func (s *Server) openEvaluation(ctx context.Context, _ vfs.FS) error {
 	})
 	expressions.evaluator = s.evaluator
 	s.cache.Subscribe(s.applyConfiguration)
-	if _, err := s.cache.Refresh(ctx); err != nil {
+	if err := s.readConfiguration(ctx); err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
 	if err := s.defineDeclared(ctx); err != nil {
@@ -357,6 +357,19 @@ func (s *Server) openEvaluation(ctx context.Context, _ vfs.FS) error {
 		return nil
 	}
 	return s.replay(ctx)
+}
+
+// readConfiguration brings the configuration into force: what a standby had in memory before its promotion, and what changed since, or all of it.
+func (s *Server) readConfiguration(ctx context.Context) error {
+	if k := s.o.kept; k != nil && k.configuration != nil {
+		known := k.configuration
+		k.configuration = nil
+		if err := s.cache.Adopt(ctx, known); err != nil {
+			return err
+		}
+	}
+	_, err := s.cache.Refresh(ctx)
+	return err
 }
 
 // replay evaluates the values that were stored but not evaluated when the process ended.

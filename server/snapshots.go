@@ -20,6 +20,7 @@ import (
 	"tidemark/snapshot"
 	"tidemark/standby"
 	"tidemark/storage/dbengine"
+	"tidemark/wire/sketch"
 )
 
 // snapshotsFolder is where the server keeps its snapshots, in the data folder: links need the same file system.
@@ -271,7 +272,7 @@ func SnapshotOffline(ctx context.Context, data, to, since, version string) (made
 			return nil, err
 		}
 	}
-	db, err := dbengine.Open(ctx, fsys, filepath.Join(data, "engine"), dbengine.Options{DiskSpaceBytes: 1 << 50})
+	db, err := dbengine.Open(ctx, fsys, filepath.Join(data, "engine"), dbengine.Options{DiskSpaceBytes: 1 << 50, Merge: sketch.AppendMerged})
 	if err != nil {
 		return nil, err
 	}

@@ -10,13 +10,40 @@ import (
 	"tidemark/storage/dbengine/header"
 )
 
-// SetCeiling holds the engine at a size below its quota: from there on the oldest pair of values makes room for what is written. It is a wish and
-// no limit: a pair goes only if that frees its room at once and its values are older than the minimum age, and where none may go the engine
-// grows on up to its quota. No value is refused for it. Zero lifts it.
-func (db *DB) SetCeiling(sizeBytes int64) { db.ceiling.Store(max(sizeBytes, 0)) }
+// ceiling is what SetCeiling was told, and what of the engine's size passed by itself then.
+type ceiling struct{ bytes, passing int64 }
+
+// SetCeiling holds the engine at a size below its quota: from there on the oldest pair of values makes room for what is written to pairs. It is a wish
+// and no limit: a pair goes only if that frees its room at once and its values are older than the minimum age, and where none may go the engine
+// grows on up to its quota. No value is refused for it. Nothing goes for what gives its room back by itself: the log, also the files that it allocates
+// in advance, and pairs that are being written anew. Zero lifts it.
+func (db *DB) SetCeiling(sizeBytes int64) {
+	if sizeBytes <= 0 {
+		db.ceiling.Store(nil)
+	} else if sizeBytes != db.CeilingBytes() {
+		db.ceiling.Store(&ceiling{bytes: sizeBytes, passing: db.passing()})
+	}
+}
 
 // CeilingBytes is what SetCeiling was told last.
-func (db *DB) CeilingBytes() int64 { return db.ceiling.Load() }
+func (db *DB) CeilingBytes() int64 {
+	if c := db.ceiling.Load(); c != nil {
+		return c.bytes
+	}
+	return 0
+}
+
+// passing is what of the engine's size gives its room back by itself.
+func (db *DB) passing() int64 { return db.log.SizeBytes() + db.borrowed.Load() + db.retiring.Load() }
+
+// ceilingNow is how large the engine may be with the log as long as it is now; false if there is no ceiling.
+func (db *DB) ceilingNow() (sizeBytes int64, held bool) {
+	c := db.ceiling.Load()
+	if c == nil {
+		return 0, false
+	}
+	return c.bytes - c.passing + db.passing(), true
+}
 
 // CeilingDeletions is how many pairs went below the quota, for the ceiling or by FreeOldest.
 func (db *DB) CeilingDeletions() uint64 { return db.m.ceilingPairs.Get() }
@@ -24,8 +51,8 @@ func (db *DB) CeilingDeletions() uint64 { return db.m.ceilingPairs.Get() }
 // keepBelowCeiling deletes the oldest pair if more bytes would pass the ceiling. One at most: what a reader holds is given back later, and the next
 // one must not pay for it.
 func (db *DB) keepBelowCeiling(more int64) {
-	ceiling := db.ceiling.Load()
-	if ceiling == 0 || db.space.usedBytes()+more <= ceiling {
+	ceiling, held := db.ceilingNow()
+	if !held || db.space.usedBytes()+more <= ceiling {
 		return
 	}
 	_, _ = db.FreeOldest("to stay at the size that the store had") // why nothing went is no matter: then it grows

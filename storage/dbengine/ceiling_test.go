@@ -2,6 +2,7 @@ package dbengine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"tidemark/internal/vfs"
 	"tidemark/model"
+	"tidemark/storage"
 )
 
 // fills appends varying values in steps of a second, and writes them.
@@ -159,5 +161,87 @@ func TestDB_FreeOldest(t *testing.T) {
 	}
 	if _, err := db.fs.Stat(dir + "/" + oldest.id.Name()); !isNotExist(err) {
 		t.Errorf("the file is still there: %v", err)
+	}
+}
+
+// TestDB_ceilingFullDisk: others take all that is free, and what is freed. At the ceiling no pair goes for log files that wait for their use, and no
+// second one for a page that cannot be written.
+func TestDB_ceilingFullDisk(t *testing.T) {
+	o := ceilingOptions()
+	o.limits.segmentBytes, o.limits.datafileBytes, o.limits.tick = 128<<10, 32<<10, time.Millisecond
+	f := &fills{t: t, r: rand.New(rand.NewPCG(5, 5))}
+	f.now.Store(testBase)
+	o.Now = f.now.Load
+	fsys := vfs.NewMem()
+	db := openTest(t, fsys, o)
+	f.db = db
+	if !f.until(1000, func() bool { return closedPairs(db) >= 8 }) {
+		t.Fatal("no pairs were closed")
+	}
+	db.SetCeiling(db.space.usedBytes())
+	full := 0
+	for n := 0; n < 20_000 && full < 20; n++ {
+		fsys.SetCapacity(fsys.UsedBytes())
+		b := &model.Batch{}
+		for item := model.ItemID(1); item <= 20; item++ {
+			b.AppendUint(item, f.now.Load(), f.r.Uint64())
+		}
+		f.now.Add(int64(time.Second))
+		if err := appendAll(db, b); errors.Is(err, storage.ErrFull) {
+			full++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		db.work(context.Background())
+	}
+	if gone := db.CeilingDeletions(); gone > 1 || full < 20 {
+		t.Errorf("%d pairs went while nothing could be written, %d batches were refused", gone, full)
+	}
+	fsys.SetCapacity(0)
+	waitFor(t, func() bool { return db.log.Err() == nil && db.flushError.Load() == nil })
+	made := madePairs(db)
+	if !f.until(1000, func() bool { return madePairs(db) >= made+10 }) {
+		t.Fatalf("%d pairs were made with room again, expected 10", madePairs(db)-made)
+	}
+	if gone := db.CeilingDeletions(); gone < 8 || gone > 12 {
+		t.Errorf("%d pairs went for 10 new ones", gone)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDB_ceilingBorrowed: what is written anew, and a log that grows for a while, cost no pair at the ceiling.
+func TestDB_ceilingBorrowed(t *testing.T) {
+	o := ceilingOptions()
+	f := &fills{t: t, r: rand.New(rand.NewPCG(6, 6))}
+	f.now.Store(testBase)
+	o.Now = f.now.Load
+	fsys := vfs.NewMem()
+	db := openTest(t, fsys, o)
+	f.db = db
+	if !f.until(1000, func() bool { return closedPairs(db) >= 5 }) {
+		t.Fatal("no pairs were closed")
+	}
+	db.SetCeiling(db.space.usedBytes())
+	hold := db.KeepLog()
+	before := db.log.SizeBytes()
+	made := madePairs(db)
+	fsys.OnSync(func() { db.keepBelowCeiling(0) }) // as if something were written in the middle of a pair that is written anew
+	done, err := db.Recompress(context.Background(), everything("zstd:3"))
+	fsys.OnSync(nil)
+	if err != nil || done.WrittenPairs == 0 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if gone := db.CeilingDeletions(); gone > 0 {
+		t.Errorf("%d pairs went for what was written anew", gone)
+	}
+	f.until(60, func() bool { return db.log.SizeBytes() >= before+2*o.limits.segmentBytes })
+	if gone, more := int(db.CeilingDeletions()), madePairs(db)-made; gone > more+1 {
+		t.Errorf("%d pairs went for %d new ones while the log grew by %d bytes", gone, more, db.log.SizeBytes()-before)
+	}
+	hold()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -268,8 +268,9 @@ type DB struct {
 	// retiring is the room of pairs that were replaced and are still read; retires are who waits for their readers.
 	retiring atomic.Int64
 	retires  sync.WaitGroup
-	// ceiling is what SetCeiling was told.
-	ceiling atomic.Int64
+	// ceiling is what SetCeiling was told, nil for none; borrowed is the room of pairs that are being written anew.
+	ceiling  atomic.Pointer[ceiling]
+	borrowed atomic.Int64
 	// flushError is why pages cannot be written now.
 	flushError atomic.Pointer[error]
 

@@ -48,7 +48,7 @@ func newMeters(db *DB) *meters {
 		}
 		return float64(db.log.SizeBytes())
 	})
-	gauge("ceiling_bytes", func() float64 { return float64(db.ceiling.Load()) })
+	gauge("ceiling_bytes", func() float64 { return float64(db.CeilingBytes()) })
 	gauge("minimum_age_short", func() float64 {
 		if db.ageShort.Load() {
 			return 1

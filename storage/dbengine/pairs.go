@@ -53,9 +53,10 @@ type pair struct {
 	// index is set when the pair is closed; without it the references to its pages stay in memory. mending guards making it again.
 	index   atomic.Pointer[pairIndex]
 	mending sync.Mutex
-	// claimed means that it is being written anew; shares is what the shares have of it, once that was asked for.
+	// claimed means that it is being written anew; shares is what the shares have of it, classes what kinds of values take, once that was asked for.
 	claimed atomic.Bool
 	shares  atomic.Pointer[shareAccount]
+	classes atomic.Pointer[pairClasses]
 
 	mu sync.Mutex
 	// oldest and newestValue bound the times of the pair's values, newestHour those of its rows; minTime if there are none.

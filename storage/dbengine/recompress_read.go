@@ -115,6 +115,18 @@ func (in *pairInput) from(r *pairReader) iter.Seq[[]coldPage] {
 	}
 }
 
+// locate finds the extents of the pair.
+func (r *pairReader) locate() error {
+	x := r.pair.index.Load()
+	return r.db.withIndex(r.pair, x, func(in io.ReaderAt) error {
+		t, err := x.parts.Table(in)
+		if err == nil && x.parts.Footer().Blocks > 0 {
+			r.places, err = x.parts.Extents(in, t)
+		}
+		return err
+	})
+}
+
 // items calls fn for each item of the pair in the order of ids, with its pages: kind by kind, each as they were written.
 func (r *pairReader) items(fn func(pages []coldPage) error) error {
 	x := r.pair.index.Load()

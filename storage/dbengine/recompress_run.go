@@ -16,7 +16,8 @@ import (
 
 // run writes neighbouring pairs anew, as one, and puts it in their place.
 func (r *recompressing) run(run []*pair) error {
-	db := r.db
+	db, borrowed := r.db, int64(0)
+	defer func() { db.borrowed.Add(-borrowed) }() // after the old pairs were let go of
 	for _, old := range run {
 		if !old.claim() {
 			return errBusy
@@ -38,6 +39,8 @@ func (r *recompressing) run(run []*pair) error {
 	if err := r.reserve(room, run); err != nil {
 		return err
 	}
+	borrowed = room
+	db.borrowed.Add(room)
 	w := &coldWriter{db: db, id: nextGeneration(run), o: &r.o, move: r.move, limit: room, lean: db.mayBeLean(run)}
 	p, folded, err := r.rewrite(w, run)
 	if err != nil {

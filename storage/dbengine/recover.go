@@ -143,7 +143,7 @@ func (db *DB) openLog(ctx context.Context, floor, marksLSN model.LSN) error {
 	log, found, err := translog.Open(ctx, translog.Options{
 		FS: db.fs, Dir: db.dir, SegmentBytes: db.o.limits.segmentBytes,
 		RetryDelay: db.o.limits.tick, GroupDelay: db.o.GroupDelay, Relaxed: db.o.Durability == Relaxed,
-		Reserve: db.reserve, Released: db.space.release, Pinned: db.pinned,
+		Reserve: db.reserveQuota, Released: db.space.release, Pinned: db.pinned,
 		Durable: func(model.LSN) {}, Synced: db.m.synced, Logger: db.o.Logger,
 	}, floor, func(end model.LSN, kind byte, payload []byte) error {
 		defer func() { before = end }()

@@ -59,9 +59,14 @@ func (s *space) usedBytes() int64 {
 	return s.used
 }
 
-// reserve counts size bytes before they are written, and deletes the oldest pairs until there is room.
+// reserve counts size bytes of pairs before they are written, and deletes the oldest pairs until there is room.
 func (db *DB) reserve(size int64) error {
 	db.keepBelowCeiling(size)
+	return db.reserveQuota(size)
+}
+
+// reserveQuota is reserve for what no pair goes for as long as the quota has room.
+func (db *DB) reserveQuota(size int64) error {
 	for {
 		if db.space.take(size) {
 			return nil

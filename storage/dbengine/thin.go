@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
@@ -39,11 +38,12 @@ func (p *pair) unclaim() { p.claimed.Store(false) }
 
 // roomLeft is what may be written before the oldest pair must go, when what is on its way out is gone.
 func (db *DB) roomLeft() int64 {
-	limit := db.space.limit()
-	if ceiling := db.ceiling.Load(); ceiling > 0 {
-		limit = min(limit, ceiling)
+	used := db.space.usedBytes()
+	left := db.space.limit() - used + db.retiring.Load()
+	if ceiling, held := db.ceilingNow(); held {
+		left = min(left, ceiling-used)
 	}
-	return limit - db.space.usedBytes() + db.retiring.Load()
+	return left
 }
 
 // balance makes room in time, before the oldest pair would have to go: as long as there is less than for one and a half datafiles it leaves the values of
@@ -138,6 +138,8 @@ func (db *DB) thin(ctx context.Context, old *pair, keep int64, over map[uint64]b
 	if !db.space.take(room) {
 		return fmt.Errorf("it takes %d bytes for a while: %w", room, storage.ErrFull)
 	}
+	db.borrowed.Add(room)
+	defer db.borrowed.Add(-room)
 	t := &thinning{db: db, ctx: ctx, over: over}
 	p, err := t.rewrite(old, room)
 	if errors.Is(err, errEmpty) && db.removePair(old) {
@@ -191,8 +193,9 @@ func (t *thinning) rewrite(old *pair, room int64) (*pair, error) {
 	defer old.files.done(old)
 	moved := func(int) error { return t.ctx.Err() }
 	in := &pairReader{db: db, pair: old, file: f, heads: map[uint64]*extent.Directory{}, whole: map[uint64]*extent.Directory{}, keptBytes: keptExtentBytes, read: moved}
+	keepsHours := old.lean && db.o.tierShares[header.Hour] == 0 // they follow from the values, and from nothing else
 	in.skip = func(id model.ItemID, kind uint8) bool {
-		return db.leavable(old.tier, kind) && t.over[db.shareOf(id)]
+		return !keepsHours && db.leavable(old.tier, kind) && t.over[db.shareOf(id)]
 	}
 	in.skipped = func(count uint32, kind uint8) {
 		if kind <= extent.Late {
@@ -207,7 +210,11 @@ func (t *thinning) rewrite(old *pair, room int64) (*pair, error) {
 		db: db, id: datafile.ID{Generation: old.id.Generation + 2, Number: old.id.Number},
 		o: &Recompress{Codec: codec, ExtentBytes: extentBytes}, move: moved, limit: room, lean: old.lean,
 	}
-	index, err := t.write(in, old)
+	add := t.w.add
+	if keepsHours {
+		add = func(pages []coldPage) error { return t.addHours(old, pages) }
+	}
+	index, err := t.write(in, old, add)
 	if err != nil {
 		return nil, errors.Join(err, t.w.abort())
 	}
@@ -219,11 +226,40 @@ func (t *thinning) rewrite(old *pair, room int64) (*pair, error) {
 	return p, nil
 }
 
-func (t *thinning) write(in *pairReader, old *pair) ([]byte, error) {
+// addHours adds the pages of an item; if its share has too much it adds the hours of its values in their place.
+func (t *thinning) addHours(old *pair, pages []coldPage) error {
+	id := pages[0].Item
+	if !t.over[t.db.shareOf(id)] {
+		return t.w.add(pages)
+	}
+	lsn := model.LSN(0)
+	for i := range pages {
+		lsn = max(lsn, pages[i].lsn)
+		if pages[i].Kind <= extent.Late {
+			t.values += uint64(pages[i].Count)
+		}
+	}
+	var refs []pageRef
+	if _, err := t.db.indexedPages(old, id, func(ref *pageRef) { refs = append(refs, *ref) }); err != nil {
+		return err
+	}
+	rows, err := t.db.hoursOf(t.ctx, old, id, refs)
+	if err != nil {
+		return err
+	}
+	var out []coldPage
+	for n := 0; len(rows) > 0; rows = rows[n:] {
+		n = rowsOfPage(rows)
+		out = append(out, coldPage{Page: hoursPage(id, rows[:n]), lsn: lsn})
+	}
+	return t.w.add(out)
+}
+
+func (t *thinning) write(in *pairReader, old *pair, add func([]coldPage) error) ([]byte, error) {
 	if err := t.w.begin([]*pair{old}); err != nil {
 		return nil, err
 	}
-	if err := in.items(t.w.add); err != nil {
+	if err := in.items(add); err != nil {
 		return nil, err
 	}
 	if len(t.w.extents)+len(t.w.open[0].pages)+len(t.w.open[1].pages) == 0 {
@@ -234,15 +270,7 @@ func (t *thinning) write(in *pairReader, old *pair) ([]byte, error) {
 
 // codec returns how extents of numbers of a pair are compressed: as the first one is.
 func (r *pairReader) codec() (Codec, error) {
-	x := r.pair.index.Load()
-	err := r.db.withIndex(r.pair, x, func(in io.ReaderAt) error {
-		t, err := x.parts.Table(in)
-		if err == nil {
-			r.places, err = x.parts.Extents(in, t)
-		}
-		return err
-	})
-	if err != nil {
+	if err := r.locate(); err != nil {
 		return Codec{}, err
 	}
 	for i := range r.places {

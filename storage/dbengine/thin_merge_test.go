@@ -477,3 +477,43 @@ func TestDB_leanDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestDB_thinLeanWithoutHours re-compresses while there is a tier of hours, which pairs are written without then, deletes that tier and switches it off, and
+// leaves the values of a share out: its hours follow from these values alone, so they are written in their place.
+func TestDB_thinLeanWithoutHours(t *testing.T) {
+	w := newTwin(t, 9)
+	for range 6 {
+		if err := errors.Join(w.define(), w.write(), w.settle()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mergeRuns(t, w.db, 24<<10)
+	w.remove(w.db, header.Hour)
+	if err := w.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.o.HourShare = -1
+	w.db = openTest(t, w.fsys, w.o)
+	for n := 0; w.thinned == 0 && n < 100; n++ {
+		if err := errors.Join(w.define(), w.thin()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.ContainsFunc(w.db.pairs.all(), func(p *pair) bool { return p.lean && p.thinned() }) {
+		t.Fatal("no pair without hours was thinned")
+	}
+	q := storage.Query{Items: leavingItems[:1], Range: storagetest.All().Range}
+	if left, all := len(storagetest.Collect(t, w.db, q)), len(storagetest.Collect(t, w.plain, q)); left >= all {
+		t.Errorf("%d values of %d are left", left, all)
+	}
+	if err := w.compare(w.db); err != nil {
+		t.Error(err)
+	}
+	mergeRuns(t, w.db, 1<<20)
+	if err := w.compare(w.db); err != nil {
+		t.Errorf("merged: %v", err)
+	}
+	if err := errors.Join(w.db.Close(), w.plain.Close(), noDamage(w.fsys)); err != nil {
+		t.Fatal(err)
+	}
+}

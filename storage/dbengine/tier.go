@@ -259,11 +259,27 @@ func (db *DB) passingRead(ctx context.Context, refs []pageRef, want func(model.V
 
 // copyHours writes the hours of an item as they stand in the pair, or are made of its values if it lacks them.
 func (db *DB) copyHours(ctx context.Context, w *tierWriter, source *pair, id model.ItemID, refs []pageRef) error {
+	rows, err := db.hoursOf(ctx, source, id, refs)
+	if err != nil {
+		return err
+	}
+	for n := 0; len(rows) > 0; rows = rows[n:] {
+		n = rowsOfPage(rows)
+		if err := w.add(hoursPage(id, rows[:n])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hoursOf returns the hours of an item that has pages in a pair of values, type by type and in order of time: as they stand there, or made of its values if the
+// pair lacks them.
+func (db *DB) hoursOf(ctx context.Context, source *pair, id model.ItemID, refs []pageRef) ([]hourRow, error) {
 	var rows []hourRow
 	if source.lean {
 		made, err := db.madeHours(ctx, id, refs)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		rows = made // those that stand in the pair count before them
 	}
@@ -283,17 +299,16 @@ func (db *DB) copyHours(ctx context.Context, w *tierWriter, source *pair, id mod
 	}
 	rows = newestRows(rows)
 	slices.SortStableFunc(rows, func(a, b hourRow) int { return int(a.valueType) - int(b.valueType) })
-	for len(rows) > 0 {
-		n := 1
-		for n < min(len(rows), tierRows) && rows[n].valueType == rows[0].valueType {
-			n++
-		}
-		if err := w.add(hoursPage(id, rows[:n])); err != nil {
-			return err
-		}
-		rows = rows[n:]
+	return rows, nil
+}
+
+// rowsOfPage is how many rows from the first on make a page: of one type, and not too many.
+func rowsOfPage(rows []hourRow) int {
+	n := 1
+	for n < min(len(rows), tierRows) && rows[n].valueType == rows[0].valueType {
+		n++
 	}
-	return nil
+	return n
 }
 
 // hoursPage makes a page of rows of one type in order of time.

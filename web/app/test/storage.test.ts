@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Store, Tier } from '../src/api/storage.ts';
-import { bytesPerValue, outlookOf } from '../src/storage/outlook.ts';
+import { bytesPerValue, classRows, outlookOf } from '../src/storage/outlook.ts';
 
 const GIB = 1024 ** 3;
 const when = (at: number): string => new Date(at).toISOString().slice(0, 10);
@@ -50,4 +50,17 @@ test('bytes per value', () => {
   const tier: Tier = { tier: 'values', pairs: 1, bytes: 500, limit_bytes: 0, from: 0, to: 0, values: 1000, pages: 1 };
   expect(bytesPerValue(tier)).toBe(0.5);
   expect(bytesPerValue({ ...tier, values: 0 })).toBeNull();
+});
+
+test('kinds of values: their part of the room, and how much smaller they became', () => {
+  const rows = classRows([
+    { class: 'float', values: 100, bytes: 200 },
+    { class: 'text', values: 10, bytes: 600 },
+    { class: 'uint', values: 0, bytes: 0 },
+  ]);
+  expect(rows.map((row) => [row.class, row.share, row.each, row.smaller])).toEqual([
+    ['float', 0.25, 2, 8],
+    ['text', 0.75, 60, null],
+  ]);
+  expect(classRows([{ class: 'steady', values: 5, bytes: 0 }])[0]).toMatchObject({ share: 0, each: 0, smaller: null });
 });

@@ -150,6 +150,43 @@ export const startRecompression = (codec: string, olderThanSeconds: number, merg
 
 export const stopRecompression = (): Promise<unknown> => send('stop the re-compression', 'DELETE', '/api/storage/recompress');
 
+/** What values of a kind take in the closed file pairs. */
+export interface StorageClass {
+  class: 'steady' | 'float' | 'uint' | 'text' | 'binary';
+  values: number;
+  bytes: number;
+}
+
+export const getClasses = (signal?: AbortSignal): Promise<{ classes: StorageClass[] }> => get('the kinds of values', '/api/storage/classes', {}, signal);
+
+export interface TrialCandidate {
+  /** Empty for the store as it is. */
+  codec: string;
+  extent_bytes: number;
+  ratio: number;
+  bytes_per_sample: number;
+  write_cpu_ms_per_million: number;
+  query_p50_ms: number;
+  query_cold_p50_ms: number;
+  projected_retention_days: number;
+}
+
+/** The report of the last trial of codecs. */
+export interface Trial {
+  /** Unix milliseconds. */
+  at: number;
+  current: TrialCandidate;
+  candidates: TrialCandidate[];
+  recommended: { codec: string; extent_bytes: number; text: string };
+  rounds: number;
+  pairs: number;
+  sample_pairs: number;
+  queries: number;
+  queries_made_up: boolean;
+}
+
+export const getTrial = (signal?: AbortSignal): Promise<{ trial: Trial | null; problem?: string }> => get('the last trial', '/api/storage/trial', {}, signal);
+
 export const getHousekeeping = (signal?: AbortSignal): Promise<Housekeeping> => get('the housekeeping', '/api/storage/housekeeping', {}, signal);
 
 /** How long values and summaries of all items are kept, whatever the items say; 0 leaves it to the items. Fixed is what the configuration file sets. */

@@ -1,6 +1,6 @@
 // How long the store will last, in words and numbers.
 
-import type { Store, Tier } from '../api/storage.ts';
+import type { StorageClass, Store, Tier } from '../api/storage.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -42,4 +42,25 @@ export const PLAIN_BYTES = 16;
 /** bytesPerValue is null where there are no values. */
 export function bytesPerValue(tier: Tier): number | null {
   return tier.values === 0 ? null : tier.bytes / tier.values;
+}
+
+/** A kind of values with what is worked out of it. */
+export interface ClassRow extends StorageClass {
+  /** Its part of the room, 0 to 1. */
+  share: number;
+  /** Bytes for a value. */
+  each: number;
+  /** How many times smaller than it arrives; null for what has no size of its own. */
+  smaller: number | null;
+}
+
+export function classRows(classes: StorageClass[]): ClassRow[] {
+  const total = classes.reduce((sum, one) => sum + one.bytes, 0);
+  return classes
+    .filter((one) => one.values > 0)
+    .map((one) => {
+      const each = one.bytes / one.values;
+      const number = one.class !== 'text' && one.class !== 'binary';
+      return { ...one, share: total > 0 ? one.bytes / total : 0, each, smaller: number && each > 0 ? PLAIN_BYTES / each : null };
+    });
 }

@@ -9,6 +9,7 @@ import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { live, serverNow } from '../state/live.ts';
 import { me } from '../state/me.ts';
+import { Classes } from '../storage/classes.tsx';
 import { HousekeepingView } from '../storage/housekeeping.tsx';
 import { Servers } from '../storage/lease.tsx';
 import { bytesPerValue, outlookOf, PLAIN_BYTES } from '../storage/outlook.ts';
@@ -17,6 +18,7 @@ import { RetentionSection } from '../storage/retention.tsx';
 import { Snapshots } from '../storage/snapshots.tsx';
 import { Standby } from '../storage/standby.tsx';
 import { TimeLine } from '../storage/timeline.tsx';
+import { LastTrial } from '../storage/trial.tsx';
 import { dateText } from '../time/clock.ts';
 
 const LOOK_MS = 10_000;
@@ -44,7 +46,9 @@ export function StorageView() {
                 <TimeLine store={store.data} now={serverNow()} />
                 <Table caption="Tiers" columns={TIERS} rows={store.data.tiers} rowKey={(tier) => tier.tier} />
               </section>
+              <Classes />
               <RetentionSection changes={changes} store={store.data} now={serverNow()} />
+              <LastTrial />
               <Recompress changes={changes} />
               <Snapshots changes={changes} />
               <Standby changes={changes} />
