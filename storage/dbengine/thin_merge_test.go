@@ -391,11 +391,15 @@ func (w *twin) end() error {
 // TestDB_thinMergedModel does the same work with two engines. In one of them pairs are merged, re-compressed and thinned in any order, the power is cut
 // meanwhile, and snapshots are restored: what stays reads the same in every way, and the hours, minutes and merged values of what was left out too.
 func TestDB_thinMergedModel(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	first := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", first)
 	thinned, joined := 0, 0
-	for range count(t, "TIDEMARK_MODEL_ROUNDS", 300) / 100 {
-		seed++
+	// The first one looked for the last hour of a series that had left memory in the oldest of several pairs of the tier.
+	seeds := []uint64{1796100770243073819}
+	for n := range count(t, "TIDEMARK_MODEL_ROUNDS", 300) / 100 {
+		seeds = append(seeds, first+uint64(n))
+	}
+	for _, seed := range seeds {
 		w := newTwin(t, seed)
 		for n := range 24 {
 			if err := w.round(n); err != nil {

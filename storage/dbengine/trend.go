@@ -295,9 +295,10 @@ func (db *DB) loadTrend(s *series) *trend {
 
 // lastPages returns the page of rows that reaches furthest and the last page of values, without a pair if there are none. The shard is locked.
 func (db *DB) lastPages(s *series) (hour, values pageRef) {
+	first := true // no pair that was looked at before has rows: those of a pair of which pages were left out may be in several pairs of the tier
 	look := func(ref *pageRef) {
 		switch {
-		case ref.kind == extent.Hourly && (hour.pair == nil || hour.pair == ref.pair && ref.to >= hour.to):
+		case ref.kind == extent.Hourly && first && (hour.pair == nil || ref.to >= hour.to):
 			hour = *ref
 		case ref.kind == extent.Values && (values.pair == nil || values.pair == ref.pair && ref.to > values.to):
 			values = *ref
@@ -315,6 +316,7 @@ func (db *DB) lastPages(s *series) (hour, values pageRef) {
 	sh := db.shardOf(s.id)
 	indexed := sh.indexed
 	for i := len(indexed) - 1; i >= 0 && (hour.pair == nil || values.pair == nil); i-- {
+		first = hour.pair == nil
 		if !indexed[i].pair.thinned() && !indexed[i].mayHold(s.id) {
 			continue
 		}
