@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"sync"
 
 	"tidemark/model"
@@ -20,7 +21,12 @@ type appending struct {
 	decimals translog.Decimals
 	full     []*series
 	stats    appended
+	// since counts the rows of appends since one let others run.
+	since int
 }
+
+// yieldRows is after how many rows, about a millisecond of a processor, an Append lets others run.
+const yieldRows = 1 << 14
 
 // appended counts what became of values.
 type appended struct{ stored, duplicate, late, moved, expired, bytes int }
@@ -74,8 +80,22 @@ func (db *DB) Append(ctx context.Context, b *model.Batch) (model.LSN, error) {
 	db.hotBytes.Add(int64(a.stats.bytes))
 	db.values.Add(int64(a.stats.stored))
 	clear(a.full)
-	appendings.Put(a)
+	a.yield(b.Len())
 	return lsn, nil
+}
+
+// yield gives a back and lets others run from time to time. Who appends without a break would else be stopped by the scheduler after ten milliseconds, nearly
+// always while it holds shards, and readers would wait for its next turn.
+func (a *appending) yield(rows int) {
+	a.since += rows
+	long := a.since >= yieldRows
+	if long {
+		a.since = 0
+	}
+	appendings.Put(a)
+	if long {
+		runtime.Gosched()
+	}
 }
 
 // grow makes room for n rows.
@@ -87,7 +107,7 @@ func (a *appending) grow(n int) {
 }
 
 // closedFor reports whether one of the shards in the mask is closed, or any if the mask is empty.
-func (*shard) closedFor(mask uint32, db *DB) bool {
+func (*shard) closedFor(mask uint64, db *DB) bool {
 	for i := range db.shards {
 		if mask&(1<<i) != 0 {
 			return db.shards[i].closed
@@ -98,7 +118,7 @@ func (*shard) closedFor(mask uint32, db *DB) bool {
 
 // measured is what a batch needs: the shards that it touches, the most log bytes, the bounds of its times.
 type measured struct {
-	shards         uint32
+	shards         uint64
 	logBytes       int
 	oldest, newest int64
 }

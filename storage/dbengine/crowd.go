@@ -9,7 +9,7 @@ import (
 
 // maxCrowded bounds the values that the crowds of a shard remember; one has about 30 bytes, and an empty crowd is as large as crowdCost.
 const (
-	maxCrowded = 1 << 16
+	maxCrowded = 1 << 15
 	crowdCost  = 8
 )
 

@@ -94,7 +94,7 @@ func (db *DB) unreadHours(tier *pair, id model.ItemID, r model.TimeRange) ([]hou
 		return nil, nil
 	}
 	sh := db.shardOf(id)
-	sh.mu.Lock()
+	sh.lockBriefly()
 	indexed := sh.indexed
 	sh.mu.Unlock()
 	for i := range indexed {

@@ -123,7 +123,7 @@ func (m *merging) item(id model.ItemID) error {
 	sh := m.db.shardOf(id)
 	v := &r.view
 	v.base, v.late, v.recent = v.base[:0], v.late[:0], v.recent[:0]
-	sh.mu.Lock()
+	sh.lockBriefly()
 	if sh.closed {
 		sh.mu.Unlock()
 		return storage.ErrClosed

@@ -109,7 +109,7 @@ func (db *DB) partialMinutes(ctx context.Context, id model.ItemID, r model.TimeR
 	sh := db.shardOf(id)
 	v := &reading.view
 	v.base, v.late, v.recent = v.base[:0], v.late[:0], v.recent[:0]
-	sh.mu.Lock()
+	sh.lockBriefly()
 	if sh.closed {
 		sh.mu.Unlock()
 		return nil, storage.ErrClosed

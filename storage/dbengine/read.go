@@ -63,7 +63,7 @@ func (db *DB) viewOf(v *view, id model.ItemID, r model.TimeRange, newest int) er
 		return nil
 	}
 	sh := db.shardOf(id)
-	sh.mu.Lock()
+	sh.lockBriefly()
 	if sh.closed {
 		sh.mu.Unlock()
 		return storage.ErrClosed

@@ -141,7 +141,7 @@ func (db *DB) hourPages(id model.ItemID, r model.TimeRange) (pages []pageRef, mi
 		}
 	}
 	sh := db.shardOf(id)
-	sh.mu.Lock()
+	sh.lockBriefly()
 	if sh.closed {
 		sh.mu.Unlock()
 		return nil, nil, nil, storage.ErrClosed

@@ -14,13 +14,38 @@ const recentNanos = int64(time.Minute)
 // then do not wait for the disk. What it misses is read under the lock.
 func (db *DB) warm(b *model.Batch) {
 	defer db.readers.leave(db.readers.enter())
-	limit := db.newest.Load() - recentNanos
 	w := warming{db: db}
-	for i, id := range b.Items {
-		if at := b.At[i]; at < limit && b.Types[i] <= model.Binary && (id != w.item || at < w.from || at > w.to) {
+	for _, i := range db.lookedUp(b) {
+		if id, at := b.Items[i], b.At[i]; id != w.item || at < w.from || at > w.to {
 			w.value(id, at)
 		}
 	}
+}
+
+// lookedUp returns the rows of a batch that will be looked for in pages. A shard is locked once for neighbours.
+func (db *DB) lookedUp(b *model.Batch) (rows []int) {
+	limit := db.newest.Load() - recentNanos
+	var locked *shard
+	for i, id := range b.Items {
+		if b.At[i] >= limit || b.Types[i] > model.Binary {
+			continue
+		}
+		sh := db.shardOf(id)
+		if sh != locked {
+			if locked != nil {
+				locked.mu.Unlock()
+			}
+			sh.lockBriefly()
+			locked = sh
+		}
+		if s := sh.find(id); s == nil || !s.known || b.At[i] <= s.floor {
+			rows = append(rows, i)
+		}
+	}
+	if locked != nil {
+		locked.mu.Unlock()
+	}
+	return rows
 }
 
 // warming is one warm.
@@ -37,7 +62,7 @@ func (w *warming) value(id model.ItemID, at int64) {
 	sh := w.db.shardOf(id)
 	w.refs = w.refs[:0]
 	w.item = 0
-	sh.mu.Lock()
+	sh.lockBriefly()
 	indexed := sh.indexed
 	s := sh.find(id)
 	known := s != nil && s.known

@@ -10,7 +10,7 @@ import (
 // BenchmarkRun runs the workload for go test's profilers: writes, cached reads, both.
 func BenchmarkRun(b *testing.B) {
 	for _, kind := range Kinds {
-		for name, who := range map[string][2]int{"write": {1, 0}, "read": {0, 1}, "mixed": {1, 1}} {
+		for name, who := range map[string][2]int{"write": {1, 0}, "read": {0, 1}, "mixed": {1, 1}, "write2": {2, 0}, "mixed2": {2, 2}} {
 			b.Run(kind+"/"+name, func(b *testing.B) {
 				for b.Loop() {
 					r, err := Run(context.Background(), Options{
