@@ -223,7 +223,7 @@ func (p *Proxy) openCollectors() {
 	}
 	p.facts = &facts{cache: p.cache, unsupported: map[model.ItemID]struct{}{}}
 	kinds := append([]poller.Kind{zbxagent.New(zbxagent.Options{Access: keys, Certificates: p.o.Certificates}).Kind(), p.internals()}, p.collectors.Kinds...)
-	p.poller = poller.New(poller.Options{Sink: p.preproc, Kinds: kinds, Availability: availability{p.sender.interfaces}, Log: p.logger, Metrics: p.metrics})
+	p.poller = poller.New(poller.Options{Sink: p.preproc, Kinds: kinds, Availability: availability{p.sender.interfaces}, Ticks: poller.SystemTicks, Log: p.logger, Metrics: p.metrics})
 	p.facts.poller = p.poller
 }
 

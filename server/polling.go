@@ -37,8 +37,10 @@ type pollingOptions struct {
 	proxied func(h *model.Host, index int) (trapper.ProxyInterface, bool)
 	// proxyName, if not nil, names a proxy.
 	proxyName func(model.ProxyID) string
-	metrics   *metrics.Set
-	logger    *slog.Logger
+	// ticks are those of the poller; nil for those of Go's runtime.
+	ticks   func(interval time.Duration) poller.Ticks
+	metrics *metrics.Set
+	logger  *slog.Logger
 }
 
 // polling asks for the values of items that do not come by themselves.
@@ -58,7 +60,7 @@ func newPolling(o pollingOptions) *polling {
 	p.formulas = calc.New(calc.Options{Items: formulaItems{o.names, p.support}, Values: o.values, Trends: o.trends, Metrics: o.metrics})
 	facts := &facts{cache: o.names.cache, support: p.support}
 	internals := self.New(self.Options{Metrics: o.metrics, Server: facts, Processes: p.processes(), Version: o.version, Started: o.started})
-	p.poller = poller.New(poller.Options{Sink: o.sink, Kinds: append(ownKinds(p.formulas, internals), o.kinds...), Log: o.logger, Metrics: o.metrics})
+	p.poller = poller.New(poller.Options{Sink: o.sink, Kinds: append(ownKinds(p.formulas, internals), o.kinds...), Ticks: o.ticks, Log: o.logger, Metrics: o.metrics})
 	facts.poller = p.poller
 	s := o.names.cache.Snapshot()
 	p.latest = s

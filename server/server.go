@@ -20,6 +20,7 @@ import (
 	"tidemark/alert"
 	"tidemark/catalog"
 	"tidemark/collect/otlp"
+	"tidemark/collect/poller"
 	"tidemark/collect/remotewrite"
 	"tidemark/collect/scrape"
 	"tidemark/collect/series"
@@ -444,7 +445,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	s.network.scanner.Use(newNetProber(s.checks.Kinds, guard.New(s.rules()), s.cache))
 	s.polling = newPolling(pollingOptions{
 		sink: s.preproc, names: s.names, values: s.values, trends: s.hours, version: s.o.Version, started: s.started,
-		kinds: append(s.agents.kinds(), s.checks.Kinds...), tasks: collectors.Task, quiet: s.noData.has, proxied: s.proxies.interfaceOf, proxyName: s.proxies.name, metrics: s.metrics, logger: s.logger,
+		kinds: append(s.agents.kinds(), s.checks.Kinds...), tasks: collectors.Task, ticks: poller.SystemTicks, quiet: s.noData.has, proxied: s.proxies.interfaceOf, proxyName: s.proxies.name, metrics: s.metrics, logger: s.logger,
 	})
 	return nil
 }

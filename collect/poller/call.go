@@ -9,8 +9,8 @@ import (
 // Caller is a Checker that makes many calls at once without a goroutine for each.
 type Caller interface {
 	Checker
-	// Call makes the calls as Check does. Each is given to ended once, together with others that ended at the same time; ended must not be
-	// called before Call has returned. Call does not wait for anything. When ctx ends, the calls end soon.
+	// Call makes the calls as Check does. Each is given to ended once, together with others that ended at the same time. Call does not wait for
+	// an answer. When ctx ends, the calls end soon.
 	Call(ctx context.Context, calls []*Call, ended func([]*Call))
 }
 
@@ -38,13 +38,17 @@ func (c *Call) check(ctx context.Context, checker Checker) {
 	checker.Check(ctx, c.Tasks, c.Results)
 }
 
-// call starts flights. The poller's lock is held.
+// call starts flights. The poller's lock is not held: they may end at once.
 func (p *Poller) call(k *kind, flights []*flight) {
-	p.flights.Add(len(flights))
+	if len(flights) == 0 {
+		return
+	}
 	now := time.Now()
-	var calls []*Call
+	calls := make([]*Call, 0, len(flights))
 	for _, f := range flights {
-		f.Results = make([]Result, len(f.Tasks))
+		if f.Results = f.result1[:]; len(f.Tasks) != 1 {
+			f.Results = make([]Result, len(f.Tasks))
+		}
 		f.Deadline, f.flight = now.Add(f.timeout), f
 		switch {
 		case f.Tasks[0].Fault != "":

@@ -21,10 +21,10 @@ func (p *Poller) ring(k *kind, q *queue) {
 	}
 }
 
-// dispatch starts checks of a kind, one host after another, while there is room.
-func (p *Poller) dispatch(k *kind) {
+// dispatch takes checks of a kind, one host after another, while there is room. The caller holds the lock, and starts them without it.
+func (p *Poller) dispatch(k *kind) []*flight {
 	if !p.running {
-		return
+		return nil
 	}
 	now := time.Now().UnixNano()
 	var flights []*flight
@@ -43,9 +43,8 @@ func (p *Poller) dispatch(k *kind) {
 	if len(k.ring) == 0 {
 		k.ring = nil // Its room is at its end.
 	}
-	if len(flights) > 0 {
-		p.call(k, flights)
-	}
+	p.flights.Add(len(flights))
+	return flights
 }
 
 // flight is one call of a checker.
@@ -56,6 +55,20 @@ type flight struct {
 	at      *iface
 	checks  []*check
 	timeout time.Duration
+
+	// What a call of one check needs, so that it is one piece of memory.
+	check1  [1]*check
+	task1   [1]*Task
+	result1 [1]Result
+}
+
+// newFlight returns a flight with room for checks.
+func newFlight(k *kind, q *queue, c *check, room int) *flight {
+	f := &flight{kind: k, queue: q, at: c.at, timeout: c.timeout()}
+	if f.checks, f.Tasks = f.check1[:0], f.task1[:0]; room > 1 {
+		f.checks, f.Tasks = make([]*check, 0, room), make([]*Task, 0, room)
+	}
+	return f
 }
 
 // take takes the next checks of one interface off a queue; nil when none of them may be made now.
@@ -80,9 +93,7 @@ func (p *Poller) take(k *kind, q *queue, now int64) *flight {
 			p.wheel.add(c)
 		default:
 			if f == nil {
-				room := min(len(q.due)-n, k.MaxBatch)
-				f = &flight{kind: k, queue: q, at: c.at, timeout: c.timeout(), checks: make([]*check, 0, room)}
-				f.Tasks = make([]*Task, 0, room)
+				f = newFlight(k, q, c, min(len(q.due)-n, k.MaxBatch))
 				if c.at != nil && c.at.state.FailingSince != 0 {
 					c.at.probing = true
 				}
@@ -129,8 +140,10 @@ func (p *Poller) land(calls []*Call, now int64) {
 		}
 		p.ring(f.kind, f.queue)
 	}
-	p.dispatch(calls[0].flight.kind)
+	k := calls[0].flight.kind
+	flights := p.dispatch(k)
 	p.mu.Unlock()
+	p.call(k, flights)
 	if p.o.Availability != nil {
 		for _, state := range changes {
 			p.o.Availability.Changed(state)

@@ -101,8 +101,11 @@ type Options struct {
 	UnreachableDelay, UnreachablePeriod, UnavailableDelay time.Duration
 	// FlushInterval is how long values wait for others to travel with, to the next tick; zero is 100 ms.
 	FlushInterval time.Duration
-	Log           *slog.Logger
-	Metrics       *metrics.Set
+	// Ticks makes ticks with this time between them; see SystemTicks; nil is for those of Go's runtime, which
+	// also tick in a bubble of testing/synctest.
+	Ticks   func(interval time.Duration) Ticks
+	Log     *slog.Logger
+	Metrics *metrics.Set
 }
 
 func (o Options) withDefaults() Options {
@@ -115,6 +118,9 @@ func (o Options) withDefaults() Options {
 	or(&o.UnreachablePeriod, 45*time.Second)
 	or(&o.UnavailableDelay, time.Minute)
 	or(&o.FlushInterval, 100*time.Millisecond)
+	if o.Ticks == nil {
+		o.Ticks = newTicks
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -280,23 +286,27 @@ func (p *Poller) remove(c *check) {
 // CheckNow asks for an item as soon as its turn comes, whatever its interval says; the interval goes on as before.
 func (p *Poller) CheckNow(id model.ItemID) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	c := p.items[id]
 	if c == nil {
+		p.mu.Unlock()
 		return fmt.Errorf("item %d: %w", id, ErrNotPolled)
 	}
-	if c.state != waiting {
-		return nil // Its turn is coming, or it is being asked for.
+	var flights []*flight
+	if c.state == waiting { // Else its turn is coming, or it is being asked for.
+		p.wheel.remove(c)
+		c.due = time.Now().UnixNano()
+		p.enqueue(c)
+		flights = p.dispatch(c.kind)
 	}
-	p.wheel.remove(c)
-	c.due = time.Now().UnixNano()
-	p.enqueue(c)
-	p.dispatch(c.kind)
+	p.mu.Unlock()
+	p.call(c.kind, flights)
 	return nil
 }
 
 // Run asks until ctx ends, then waits for the checks under way and hands over what they brought. It runs once.
 func (p *Poller) Run(ctx context.Context) error {
+	ticks := p.o.Ticks(tickInterval)
+	defer ticks.Stop()
 	flying, land := context.WithCancel(ctx)
 	defer land()
 	p.mu.Lock()
@@ -310,16 +320,12 @@ func (p *Poller) Run(ctx context.Context) error {
 		// Outlives ctx: what was asked for is stored.
 		p.out.run(context.WithoutCancel(ctx), stop)
 	}()
-	tick := time.NewTicker(tickInterval)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-			now := time.Now().UnixNano()
-			p.advance(now)
-			p.out.due(now, p.o.FlushInterval)
-		}
+	ends := context.AfterFunc(ctx, ticks.Stop)
+	defer ends()
+	for ticks.Wait() && ctx.Err() == nil {
+		now := time.Now().UnixNano()
+		p.advance(now)
+		p.out.due(now, p.o.FlushInterval)
 	}
 	p.mu.Lock()
 	p.running = false
@@ -333,14 +339,18 @@ func (p *Poller) Run(ctx context.Context) error {
 // advance makes ready what is due and starts what there is room for.
 func (p *Poller) advance(now int64) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.wheel.clockBack(now) {
 		p.restart(now)
 	}
 	p.wheel.advance(now, p.enqueue)
-	for _, k := range p.kinds {
+	flights := make([][]*flight, len(p.kinds))
+	for i, k := range p.kinds {
 		k.sample(now)
-		p.dispatch(k)
+		flights[i] = p.dispatch(k)
+	}
+	p.mu.Unlock()
+	for i, k := range p.kinds {
+		p.call(k, flights[i])
 	}
 }
 

@@ -19,7 +19,7 @@ type asker struct {
 	c         *Checker
 	datagrams *reactor.Datagrams
 
-	// The rest belongs to the goroutine of datagrams.
+	// The rest is used in functions given to datagrams only.
 	variables []byte
 	// over are the calls that ended in this round.
 	over  []*poller.Call
@@ -35,7 +35,7 @@ func newAsker(c *Checker) *asker {
 // Call implements poller.Caller.
 func (c *Checker) Call(ctx context.Context, calls []*poller.Call, ended func([]*poller.Call)) {
 	a := c.asker
-	a.datagrams.Do(func() {
+	a.datagrams.DoAll(len(calls), func() {
 		a.ended = ended
 		for _, call := range calls {
 			a.begin(ctx, call)

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,7 +23,7 @@ type Question struct {
 	Asker Asker
 }
 
-// Asker is who made a question. All is called on the goroutine of the loop.
+// Asker is who made a question. One call is made at a time, in rounds and in functions given to Do.
 type Asker interface {
 	// Answer is given a packet from the peer with the id of the question; the bytes are good until it returns. It returns false for a packet
 	// that is no answer, and the question stays.
@@ -79,20 +78,20 @@ func (d *Datagrams) Close() error {
 	return nil
 }
 
-// Taken reports whether a question under way has an id.
+// Taken reports whether a question under way has an id. It must be called where Ask may be.
 func (d *Datagrams) Taken(id uint32) bool { return d.asked[id] != nil }
 
-// Ask sends a question. It must be called on the goroutine of the loop: in a function given to Do, or by an Asker.
+// Ask sends a question. It must be called in a function given to Do, or by an Asker.
 func (d *Datagrams) Ask(q *Question) {
 	now := time.Now()
 	if len(d.asked) == 0 {
 		d.gather, d.sweep = now.Add(gatherInterval), now.Add(sweepInterval)
 	}
 	d.asked[q.ID] = q
-	family, address := sockaddr(q.To)
+	family, address := rawAddressOf(q.To)
 	fd, err := d.socket(family)
 	if err == nil {
-		err = sendTo(fd, q.Packet, address)
+		err = sendPacket(fd, q.Packet, &address)
 	}
 	if err != nil {
 		d.fail(q, &net.OpError{Op: "write", Net: "udp", Addr: net.UDPAddrFromAddrPort(q.To), Err: err})
@@ -103,17 +102,16 @@ func (d *Datagrams) Ask(q *Question) {
 	}
 }
 
-func sendTo(fd int, packet []byte, to unix.Sockaddr) error {
+func sendPacket(fd int, packet []byte, to *rawAddress) error {
 	for {
-		err := unix.Sendto(fd, packet, unix.MSG_DONTWAIT, to)
-		switch err { //nolint:errorlint // a plain number
-		case nil:
+		switch errno := sendTo(fd, packet, to); errno {
+		case 0:
 			return nil
 		case unix.EINTR:
 		case unix.EAGAIN, unix.ENOBUFS:
 			return nil // Lost, as on the way.
 		default:
-			return os.NewSyscallError("sendto", err)
+			return os.NewSyscallError("sendto", errno)
 		}
 	}
 }
@@ -127,12 +125,12 @@ func (d *Datagrams) socket(family int) (int, error) {
 	if *at >= 0 {
 		return *at, nil
 	}
-	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, os.NewSyscallError("socket", err)
+	fd, errno := openSocket(family, unix.SOCK_DGRAM)
+	if errno != 0 {
+		return -1, os.NewSyscallError("socket", errno)
 	}
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, socketBytes) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, socketBytes) // what it gives is enough for some
+	if setOption(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, socketBytes) != 0 {
+		_ = setOption(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, socketBytes) // what it gives is enough for some
 	}
 	*at = fd
 	return fd, nil
@@ -162,7 +160,7 @@ func (d *Datagrams) step(now time.Time) (time.Duration, bool) {
 	if d.closed {
 		for i, fd := range d.sockets {
 			if fd >= 0 {
-				_ = unix.Close(fd)
+				closeSocket(fd)
 				d.sockets[i] = -1
 			}
 		}
@@ -187,12 +185,9 @@ func (d *Datagrams) look() {
 
 // receive takes one packet; false when there is none.
 func (d *Datagrams) receive(fd int) bool {
-	n, from, err := syscall.Recvfrom(fd, d.buffer, unix.MSG_DONTWAIT) // That of unix asks for the protocol each time.
-	if err == syscall.EINTR {                                         //nolint:errorlint // a plain number
-		return true
-	}
-	if err != nil {
-		return false
+	n, from, errno := receiveFrom(fd, d.buffer)
+	if errno != 0 {
+		return errno == unix.EINTR
 	}
 	packet := d.buffer[:n]
 	id, ok := d.o.ID(packet)
@@ -200,7 +195,7 @@ func (d *Datagrams) receive(fd int) bool {
 		return true
 	}
 	q := d.asked[id]
-	if q == nil || !isFrom(q.To, from) {
+	if q == nil || from != netip.AddrPortFrom(q.To.Addr().Unmap(), q.To.Port()) { // Others cannot answer for a peer.
 		return true
 	}
 	delete(d.asked, id)
@@ -208,17 +203,6 @@ func (d *Datagrams) receive(fd int) bool {
 		d.asked[id] = q
 	}
 	return true
-}
-
-// isFrom reports whether a packet came from a peer: others cannot answer for it.
-func isFrom(to netip.AddrPort, from syscall.Sockaddr) bool {
-	switch a := from.(type) {
-	case *syscall.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port)) == netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
-	case *syscall.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port)) == to
-	}
-	return false
 }
 
 // sweepOver ends the questions whose time is over.

@@ -14,7 +14,7 @@ func (s *Streams) keep(c *conn) bool {
 		return false
 	}
 	if c.polled {
-		if unix.EpollCtl(s.epoll, unix.EPOLL_CTL_DEL, c.fd, nil) != nil {
+		if watchSocket(s.epoll, c.fd, unix.EPOLL_CTL_DEL, 0) != 0 {
 			return false
 		}
 		delete(s.byFD, int32(c.fd))
@@ -42,10 +42,10 @@ func (s *Streams) takeIdle(to netip.AddrPort) int {
 		s.idles--
 		var one [1]byte
 		// What a peer sends unasked is its reason to close.
-		if _, _, err := unix.Recvfrom(fd, one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT); err == unix.EAGAIN { //nolint:errorlint // a plain number
+		if _, errno := receive(fd, one[:], unix.MSG_PEEK); errno == unix.EAGAIN {
 			return fd
 		}
-		_ = unix.Close(fd)
+		closeSocket(fd)
 	}
 	return -1
 }
@@ -56,7 +56,7 @@ func (s *Streams) dropIdle(over func(idleConn) bool) {
 		kept := list[:0]
 		for _, i := range list {
 			if over(i) {
-				_ = unix.Close(i.fd)
+				closeSocket(i.fd)
 				s.idles--
 				continue
 			}

@@ -1,4 +1,4 @@
-// Package reactor exchanges requests and answers with many peers from one goroutine, in rounds.
+// Package reactor exchanges requests and answers with many peers together, in rounds.
 //
 // A check that has a goroutine to itself wakes a thread three times: connected, answered, closed. When checks come at a pace that leaves the
 // processor idle between them, each of these finds cold caches and costs more than the check. A round does what can be done for all peers at
@@ -17,86 +17,164 @@ const (
 	gatherInterval = 5 * time.Millisecond
 	// sweepInterval is the time between two looks for exchanges whose time is over; they end at most so late.
 	sweepInterval = 50 * time.Millisecond
-	// linger is how long the goroutine stays when nothing is to be done: the next checks find it with its stack grown.
+	// linger is how long the goroutine stays when nothing is to be done.
 	linger = time.Second
+	// doMost is how many exchanges are begun on the goroutine that wants them.
+	doMost = 256
 )
 
-// loop is a goroutine that runs functions and rounds, and that is there only while something is to be done, and a second more.
+// loop runs functions and rounds, one at a time: whoever comes while it is at work leaves his function to who is there. So what is begun at a tick
+// is sent by the goroutine of the tick, and no other has to be woken. For the rounds that come later it has a goroutine, which is there only while
+// something is to be done, and a second more.
 type loop struct {
-	mu      sync.Mutex
-	inbox   []func()
-	running bool
-	done    chan struct{}
-	wake    chan struct{}
+	mu    sync.Mutex
+	inbox []func()
+	// held says that somebody is at work, due that the alarm has gone off.
+	held, due bool
+	// idle says that the last round had nothing to wait for.
+	idle bool
+	// alarm is nil without the goroutine, whose end done tells.
+	alarm *Alarm
+	done  chan struct{}
+	// closing are closed when there is nothing to do.
+	closing []chan struct{}
 
 	// round does what can be done now; it returns how long to wait for the next one, and false when there is nothing to wait for.
 	round func(now time.Time) (time.Duration, bool)
-	// closed belongs to the goroutine.
+
+	// The rest belongs to who is at work.
 	closed bool
+	work   []func()
 }
 
-// Do runs f soon on the goroutine of the loop, which starts one if need be. It never waits.
+// Do runs f: now, or soon on the goroutine that is at work. It takes as long as f and what others leave meanwhile; f must not wait.
 func (l *loop) Do(f func()) {
+	l.mu.Lock()
+	l.inbox = append(l.inbox, f)
+	if l.held {
+		l.mu.Unlock()
+		return
+	}
+	l.held = true
+	l.mu.Unlock()
+	l.run()
+}
+
+// DoAll is Do for a function that begins count exchanges: many are left to the goroutine of the loop.
+func (l *loop) DoAll(count int, f func()) {
+	if count <= doMost {
+		l.Do(f)
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inbox = append(l.inbox, f)
-	if l.running {
-		select {
-		case l.wake <- struct{}{}:
-		default:
-		}
-		return
+	if !l.held {
+		l.wait(0)
 	}
-	l.running, l.done, l.wake = true, make(chan struct{}), make(chan struct{}, 1)
-	go l.run(l.wake, l.done)
 }
 
 // close waits until there is nothing to do. What comes later is still done.
 func (l *loop) close() {
-	l.Do(func() { l.closed = true })
+	over := make(chan struct{})
+	l.Do(func() {
+		l.closed = true
+		l.mu.Lock()
+		l.closing = append(l.closing, over)
+		l.mu.Unlock()
+	})
+	<-over
 	l.mu.Lock()
 	done := l.done
 	l.mu.Unlock()
-	<-done
+	if done != nil {
+		<-done
+	}
 }
 
-func (l *loop) run(wake, done chan struct{}) {
-	defer close(done)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	var work []func()
-	lingered := false
+// run works until there is nothing to do now. The caller has set held.
+func (l *loop) run() {
 	for {
 		l.mu.Lock()
-		work, l.inbox = l.inbox, work[:0]
+		l.work, l.inbox = l.inbox, l.work[:0]
+		l.due = false
 		l.mu.Unlock()
-		for i, f := range work {
+		for i, f := range l.work {
 			f()
-			work[i] = nil
+			l.work[i] = nil
 		}
 		wait, busy := l.round(time.Now())
-		if !busy {
-			if l.ends(lingered && len(work) == 0) {
-				return
-			}
-			wait = linger
+		l.mu.Lock()
+		if len(l.inbox) > 0 || l.due {
+			l.mu.Unlock()
+			continue
 		}
-		lingered = !busy
-		timer.Reset(wait)
-		select {
-		case <-timer.C:
-		case <-wake:
-		}
+		l.held = false
+		l.rest(wait, busy)
+		l.mu.Unlock()
+		return
 	}
 }
 
-// ends reports whether the goroutine may end, and takes note of it.
-func (l *loop) ends(lingered bool) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.inbox) > 0 || !lingered && !l.closed {
-		return false
+// rest sees to the next round. The caller holds mu.
+func (l *loop) rest(wait time.Duration, busy bool) {
+	l.idle = !busy
+	switch {
+	case busy:
+		l.wait(wait)
+	case l.closed:
+		l.leave()
+		for _, over := range l.closing {
+			close(over)
+		}
+		l.closing = nil
+	default:
+		l.wait(linger)
 	}
-	l.running = false
-	return true
+}
+
+// wait has the next round come in a while. The caller holds mu.
+func (l *loop) wait(d time.Duration) {
+	if l.alarm == nil {
+		before := l.done
+		l.alarm, l.done = NewAlarm(), make(chan struct{})
+		go l.watch(l.alarm, before, l.done)
+	}
+	l.alarm.Set(d)
+}
+
+// leave ends the goroutine. The caller holds mu.
+func (l *loop) leave() {
+	if l.alarm != nil {
+		l.alarm.Close()
+		l.alarm = nil
+	}
+}
+
+// watch runs a round each time that the alarm goes off.
+func (l *loop) watch(a *Alarm, before, done chan struct{}) {
+	defer close(done)
+	if before != nil {
+		<-before // It is at its end.
+	}
+	for a.Wait() {
+		l.ring()
+	}
+}
+
+// ring has a round run, or ends the goroutine when there was nothing to do for a while.
+func (l *loop) ring() {
+	l.mu.Lock()
+	switch {
+	case l.held:
+		l.due = true
+		l.mu.Unlock()
+	case l.idle && len(l.inbox) == 0:
+		l.leave()
+		l.mu.Unlock()
+	default:
+		l.held = true
+		l.mu.Unlock()
+		l.run()
+	}
 }

@@ -16,14 +16,16 @@ type Exchange struct {
 	// Context and Deadline end the exchange before its time.
 	Context  context.Context //nolint:containedctx // lives as long as the exchange
 	Deadline time.Time
-	To       netip.AddrPort
-	Request  []byte
+	// ConnectBy, if not zero, is when the peer must be connected.
+	ConnectBy time.Time
+	To        netip.AddrPort
+	Request   []byte
 	// Keep says that a connection that is kept may be used; Take says whether it is kept.
 	Keep    bool
 	Handler Handler
 }
 
-// Handler is who made an exchange. All is called on the goroutine of the loop.
+// Handler is who made an exchange. One call is made at a time, in rounds and in functions given to Do.
 type Handler interface {
 	// Take is given all that came so far, and whether the peer has closed; the bytes are good until End returns. When the answer is whole,
 	// Take returns true, and whether the connection is good for another exchange.
@@ -104,7 +106,7 @@ func (s *Streams) Close() error {
 	return nil
 }
 
-// Start begins an exchange. It must be called on the goroutine of the loop: in a function given to Do, or in a Handler.
+// Start begins an exchange. It must be called in a function given to Do, or by a Handler.
 func (s *Streams) Start(x *Exchange) {
 	c := &conn{x: x, fd: -1, place: len(s.flying)}
 	s.flying = append(s.flying, c)
@@ -150,18 +152,20 @@ func (s *Streams) connect(c *conn) error {
 			return dialError(to, err)
 		}
 	}
-	family, address := sockaddr(to)
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return dialError(to, os.NewSyscallError("socket", err))
+	family, address := rawAddressOf(to)
+	fd, errno := openSocket(family, unix.SOCK_STREAM)
+	if errno != 0 {
+		return dialError(to, os.NewSyscallError("socket", errno))
 	}
 	c.fd = fd
 	if c.x.Keep {
 		// A request after the first would wait for the acknowledgement of the one before.
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+		_ = setOption(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	}
-	if err := unix.Connect(fd, address); err != nil && err != unix.EINPROGRESS && err != unix.EINTR { //nolint:errorlint // a plain number
-		return dialError(to, os.NewSyscallError("connect", err))
+	// The request confirms the connection: one packet less, and the peer is woken once for both.
+	_ = setOption(fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0)
+	if errno := connectTo(fd, &address); errno != 0 && errno != unix.EINPROGRESS && errno != unix.EINTR {
+		return dialError(to, os.NewSyscallError("connect", errno))
 	}
 	return nil
 }
@@ -170,29 +174,21 @@ func dialError(to netip.AddrPort, err error) error {
 	return &net.OpError{Op: "dial", Net: "tcp", Addr: net.TCPAddrFromAddrPort(to), Err: err}
 }
 
-// sockaddr is an address as the system takes it.
-func sockaddr(to netip.AddrPort) (int, unix.Sockaddr) {
-	if ip := to.Addr().Unmap(); ip.Is4() {
-		return unix.AF_INET, &unix.SockaddrInet4{Port: int(to.Port()), Addr: ip.As4()}
-	}
-	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}
-}
-
 // send sends what is left of the request; nil also when the system takes no more now.
 func (c *conn) send() error {
 	for c.sent < len(c.x.Request) {
-		n, err := unix.Write(c.fd, c.x.Request[c.sent:])
+		n, errno := send(c.fd, c.x.Request[c.sent:])
 		switch {
-		case err == nil:
+		case errno == 0:
 			c.connected = true
 			c.sent += n
-		case err == unix.EINTR: //nolint:errorlint // a plain number
-		case err == unix.EAGAIN: //nolint:errorlint // a plain number
+		case errno == unix.EINTR:
+		case errno == unix.EAGAIN:
 			return nil
 		case !c.connected:
-			return dialError(c.x.To, os.NewSyscallError("connect", err))
+			return dialError(c.x.To, os.NewSyscallError("connect", errno))
 		default:
-			return &net.OpError{Op: "write", Net: "tcp", Addr: net.TCPAddrFromAddrPort(c.x.To), Err: os.NewSyscallError("write", err)}
+			return &net.OpError{Op: "write", Net: "tcp", Addr: net.TCPAddrFromAddrPort(c.x.To), Err: os.NewSyscallError("write", errno)}
 		}
 	}
 	return nil
@@ -208,14 +204,14 @@ func (s *Streams) advance(c *conn) {
 		if len(c.got) == cap(c.got) {
 			c.got = append(c.got, 0)[:len(c.got)]
 		}
-		n, err := unix.Read(c.fd, c.got[len(c.got):cap(c.got)])
+		n, errno := receive(c.fd, c.got[len(c.got):cap(c.got)], 0)
 		switch {
-		case err == unix.EINTR: //nolint:errorlint // a plain number
+		case errno == unix.EINTR:
 			continue
-		case err == unix.EAGAIN: //nolint:errorlint // a plain number
+		case errno == unix.EAGAIN:
 			return
-		case err != nil:
-			s.failed(c, &net.OpError{Op: "read", Net: "tcp", Addr: net.TCPAddrFromAddrPort(c.x.To), Err: os.NewSyscallError("read", err)})
+		case errno != 0:
+			s.failed(c, &net.OpError{Op: "read", Net: "tcp", Addr: net.TCPAddrFromAddrPort(c.x.To), Err: os.NewSyscallError("read", errno)})
 			return
 		case n == 0 && len(c.got) == 0:
 			s.failed(c, io.EOF)
@@ -224,6 +220,7 @@ func (s *Streams) advance(c *conn) {
 		c.got = c.got[:len(c.got)+n]
 		whole, keep := c.x.Handler.Take(c.got, n == 0)
 		if whole || n == 0 {
+			var err error
 			if !whole {
 				err = io.ErrUnexpectedEOF
 			}
@@ -252,7 +249,7 @@ func (s *Streams) shut(c *conn) {
 		c.polled = false
 	}
 	if c.fd >= 0 {
-		_ = unix.Close(c.fd) // takes it out of epoll too
+		closeSocket(c.fd) // takes it out of epoll too
 		c.fd = -1
 	}
 }
@@ -327,11 +324,11 @@ func (s *Streams) look() {
 		s.fresh = fresh[:0]
 	}
 	for len(s.byFD) > 0 {
-		n, err := unix.EpollWait(s.epoll, s.events[:], 0)
-		if err == unix.EINTR { //nolint:errorlint // a plain number
+		n, errno := watched(s.epoll, s.events[:])
+		if errno == unix.EINTR {
 			continue
 		}
-		for _, e := range s.events[:max(n, 0)] {
+		for _, e := range s.events[:n] {
 			if c := s.byFD[e.Fd]; c != nil {
 				s.advance(c)
 			}
@@ -353,9 +350,8 @@ func (s *Streams) poll(c *conn) {
 		s.epoll = fd
 	}
 	// An event for what has come since the last look is there at once.
-	e := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(c.fd)}
-	if err := unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, c.fd, &e); err != nil {
-		s.finish(c, false, os.NewSyscallError("epoll_ctl", err))
+	if errno := watchSocket(s.epoll, c.fd, unix.EPOLL_CTL_ADD, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP|unix.EPOLLET); errno != 0 {
+		s.finish(c, false, os.NewSyscallError("epoll_ctl", errno))
 		return
 	}
 	c.polled = true
@@ -370,8 +366,12 @@ func (s *Streams) sweepOver(now time.Time) {
 		}
 		c := s.flying[i]
 		err := c.x.Context.Err()
-		if err == nil && now.After(c.x.Deadline) {
+		switch {
+		case err != nil:
+		case now.After(c.x.Deadline):
 			err = os.ErrDeadlineExceeded
+		case !c.connected && !c.x.ConnectBy.IsZero() && now.After(c.x.ConnectBy):
+			err = dialError(c.x.To, os.ErrDeadlineExceeded)
 		}
 		if err != nil {
 			s.finish(c, false, err)

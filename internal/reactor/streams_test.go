@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // peer answers each line with what answer writes; it closes the connection when answer returns false.
@@ -222,7 +224,7 @@ func TestStreams_idleBesideBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := func(f func(i *idleConn)) int {
-		n := make(chan int)
+		n := make(chan int, 1)
 		s.Do(func() {
 			for _, list := range s.idle {
 				for i := range list {
@@ -307,5 +309,44 @@ func TestStreams_many(t *testing.T) {
 	}
 	if ended.Load() != n || rounds.Load() == 0 {
 		t.Errorf("%d of %d exchanges in %d rounds", ended.Load(), n, rounds.Load())
+	}
+}
+
+// A peer that does not take connections has until ConnectBy only.
+func TestStreams_connectBy(t *testing.T) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(bound.(*unix.SockaddrInet4).Port))
+	s := open(t, StreamOptions{})
+	// One connection fills its queue; what comes then is not answered.
+	var list []*asked
+	for range 4 {
+		list = append(list, ask(s, to, "x\n", func(a *asked) {
+			a.ConnectBy, a.Deadline = time.Now().Add(20*time.Millisecond), time.Now().Add(500*time.Millisecond)
+		}))
+	}
+	dialing := 0
+	for _, a := range list {
+		_, err := a.wait(t)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		var failed *net.OpError
+		if errors.As(err, &failed) && failed.Op == "dial" {
+			dialing++
+		}
+	}
+	if dialing == 0 || dialing == len(list) {
+		t.Errorf("%d of %d were not connected in time, want some", dialing, len(list))
 	}
 }
