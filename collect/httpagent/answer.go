@@ -37,9 +37,13 @@ func head(r *http.Response) string {
 // checked is the value, if the status is one that the request wants.
 func (a *Answer) checked(q *model.HTTPRequest) ([]byte, error) {
 	if !Matches(q.StatusCodes, a.Status) {
-		return nil, fmt.Errorf("response code %d did not match any of the required status codes %q", a.Status, q.StatusCodes)
+		return nil, mismatch(q, a.Status)
 	}
 	return a.value(q), nil
+}
+
+func mismatch(q *model.HTTPRequest, status int) error {
+	return fmt.Errorf("response code %d did not match any of the required status codes %q", status, q.StatusCodes)
 }
 
 // value is what a request makes of an answer.

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -28,13 +29,13 @@ const (
 	preparedFor = time.Hour
 )
 
-// asker makes the plain requests of many items together: GET without encryption, from an address and not a name, without a proxy. What turns out
+// asker makes the plain requests of many items together: GET without encryption, without a proxy, to an address or a name whose addresses are known. What turns out
 // not to be plain (a redirect to follow, a packed or large answer, any mistake in it) is left to Check, which asks again.
 type asker struct {
 	c       *Checker
 	streams *reactor.Streams
 
-	// The rest belongs to the goroutine of streams.
+	// The rest is used in functions given to streams only.
 	prepared map[*model.Collect]*prepared
 	buffered *bufio.Reader
 	bytes    bytes.Reader
@@ -46,7 +47,7 @@ type asker struct {
 // prepared is the request of an item.
 type prepared struct {
 	plain   bool
-	to      netip.AddrPort
+	to      target
 	request []byte
 	until   time.Time
 }
@@ -60,7 +61,7 @@ func newAsker(c *Checker) *asker {
 // Call implements poller.Caller.
 func (c *Checker) Call(ctx context.Context, calls []*poller.Call, ended func([]*poller.Call)) {
 	a := c.asker
-	a.streams.Do(func() {
+	a.streams.DoAll(len(calls), func() {
 		a.ended = ended
 		for _, call := range calls {
 			a.begin(ctx, call)
@@ -94,10 +95,36 @@ func (a *asker) begin(ctx context.Context, call *poller.Call) {
 		call.ByCheck(ctx, a.c, a.ended)
 		return
 	}
+	to, limit, ok := a.find(p.to)
+	if !ok {
+		call.ByCheck(ctx, a.c, a.ended)
+		return
+	}
 	k := &asking{a: a, ctx: ctx, call: call, from: p}
 	k.frame.follows = call.Tasks[0].Item.Collect.HTTP.FollowRedirects
-	k.Exchange = reactor.Exchange{Context: ctx, Deadline: call.Deadline, To: p.to, Request: p.request, Keep: true, Handler: k}
+	k.Exchange = reactor.Exchange{Context: ctx, Deadline: call.Deadline, To: to, Request: p.request, Keep: true, Handler: k}
+	if limit > 0 {
+		k.ConnectBy = time.Now().Add(limit)
+	}
 	a.streams.Start(&k.Exchange)
+}
+
+// target is where a request goes: to an address, or to the addresses of a name.
+type target struct {
+	name string
+	port uint16
+	at   netip.Addr
+}
+
+// find returns the address of a target and how long it has to connect, zero for as long as it takes; false when it is not known yet.
+func (a *asker) find(t target) (to netip.AddrPort, limit time.Duration, ok bool) {
+	at := t.at
+	if t.name != "" {
+		if at, limit, ok = a.c.names.Find(t.name); !ok {
+			return to, 0, false
+		}
+	}
+	return netip.AddrPortFrom(at, t.port), limit, true
 }
 
 // prepare returns the request of a call.
@@ -120,7 +147,7 @@ func (a *asker) prepare(call *poller.Call) *prepared {
 }
 
 // plainRequest returns the bytes of a request that is plain, as net/http sends them.
-func (c *Checker) plainRequest(item *model.Collect) (to netip.AddrPort, request []byte, plain bool) {
+func (c *Checker) plainRequest(item *model.Collect) (to target, request []byte, plain bool) {
 	q := item.HTTP
 	if q.Proxy != "" || q.CertFile != "" || q.Method != http.MethodGet || q.Posts != "" {
 		return to, nil, false
@@ -147,7 +174,7 @@ func (c *Checker) plainRequest(item *model.Collect) (to netip.AddrPort, request 
 			}
 		}
 	}
-	if to, plain = literal(r.URL); !plain {
+	if to, plain = targetOf(r.URL); !plain {
 		return to, nil, false
 	}
 	// So net/http does, which unpacks the answer; what comes packed is left to it.
@@ -159,14 +186,27 @@ func (c *Checker) plainRequest(item *model.Collect) (to netip.AddrPort, request 
 	return to, b.Bytes(), true
 }
 
-// literal is where a URL without a name leads.
-func literal(u *url.URL) (netip.AddrPort, bool) {
+// targetOf is where a URL leads; false for names that are not written as the system's resolver takes them.
+func targetOf(u *url.URL) (t target, ok bool) {
 	port := u.Port()
 	if port == "" {
 		port = "80"
 	}
-	to, err := netip.ParseAddrPort(net.JoinHostPort(u.Hostname(), port))
-	return to, err == nil && to.Addr().Zone() == ""
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return t, false
+	}
+	t.port = uint16(number)
+	if t.at, err = netip.ParseAddr(u.Hostname()); err == nil {
+		return t, t.at.Zone() == ""
+	}
+	t.name = u.Hostname()
+	for _, c := range []byte(t.name) {
+		if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '.' && c != '_' {
+			return t, false
+		}
+	}
+	return t, t.name != ""
 }
 
 // Take implements reactor.Handler.
@@ -181,10 +221,13 @@ func (k *asking) Take(got []byte, ended bool) (whole, keep bool) {
 		return true, false
 	}
 	item := k.call.Tasks[0].Item
-	value, err := k.a.value(item, got[:n])
-	if err != nil {
-		k.left = true
-		return true, false
+	value, ok := k.frame.plainValue(item.Collect.HTTP, got[:n], k.a.c.o.MaxBodyBytes)
+	if !ok {
+		var err error
+		if value, err = k.a.value(item, got[:n]); err != nil {
+			k.left = true
+			return true, false
+		}
 	}
 	k.call.Results[0] = value
 	return true, k.frame.keep && n == len(got)
@@ -217,6 +260,11 @@ func (a *asker) value(item *model.Item, answer []byte) (poller.Result, error) {
 func (k *asking) End(err error) {
 	var dialing *net.OpError
 	switch {
+	case k.from.to.name != "" && errors.As(err, &dialing) && dialing.Op == "dial":
+		// Check looks the name up and tries all its addresses.
+		k.a.c.names.Failed(k.from.to.name, k.To.Addr())
+		k.call.ByCheck(k.ctx, k.a.c, k.a.ended)
+		return
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &dialing) && dialing.Op == "dial":
 		k.call.Results[0] = poller.Result{Outcome: poller.NotSupported, Text: []byte(explain(k.ctx, err))}
 	case err != nil, k.left:

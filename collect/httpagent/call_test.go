@@ -250,6 +250,19 @@ func FuzzFrame(f *testing.F) {
 			if err == nil && fr.size >= 0 && len(body) != fr.size {
 				t.Fatalf("%d bytes of body, want %d", fr.size, len(body))
 			}
+			q := &model.HTTPRequest{Retrieve: "BODY", StatusCodes: "200-299"}
+			if got, ok := fr.plainValue(q, answer[:end], 1<<20); ok && fr.size != toTheEnd {
+				if err != nil {
+					t.Fatalf("%q of an answer that net/http refuses: %v", got.Text, err)
+				}
+				want, err := (&Answer{Status: r.StatusCode, Body: toUTF8(body, r.Header.Get("Content-Type"))}).checked(q)
+				if err != nil {
+					want = []byte(err.Error())
+				}
+				if !bytes.Equal(got.Text, want) {
+					t.Fatalf("%q, want %q", got.Text, want)
+				}
+			}
 			return
 		}
 	})

@@ -17,8 +17,13 @@ type frame struct {
 	head, looked int
 	// size is the length of the body, or one of the negative ones.
 	size int
-	// chunk is where the next chunk begins.
-	chunk int
+	// chunk is where the next chunk begins, count how many there were.
+	chunk, count int
+	// status is that of the answer, kind where the value of its Content-Type stands, empty for none or several.
+	status int
+	kind   [2]int
+	// unusual says that a header is not of visible ASCII, or comes twice where one was expected: what is made of it is left to net/http.
+	unusual bool
 }
 
 const (
@@ -87,7 +92,7 @@ func (f *frame) read(head []byte) bool {
 	if err != nil || status < 200 || f.follows && status >= 300 && status < 400 && status != 304 {
 		return false
 	}
-	f.size, f.keep = toTheEnd, line[7] == '1'
+	f.size, f.keep, f.status = toTheEnd, line[7] == '1', int(status)
 	seen := false
 	for len(rest) > 0 {
 		line, rest, _ = bytes.Cut(rest, []byte("\r\n"))
@@ -96,6 +101,7 @@ func (f *frame) read(head []byte) bool {
 			return false
 		}
 		value = bytes.Trim(value, " \t")
+		f.unusual = f.unusual || !isUsual(name, value)
 		switch {
 		case is(name, "Content-Length"):
 			size, err := strconv.ParseUint(string(value), 10, 31)
@@ -113,12 +119,34 @@ func (f *frame) read(head []byte) bool {
 				return false
 			}
 			f.keep = f.keep && is(value, "keep-alive")
+		case is(name, "Content-Type"):
+			if len(value) == 0 || f.kind[1] > 0 {
+				f.unusual = true
+				continue
+			}
+			at := cap(head) - cap(value) // where it stands
+			f.kind = [2]int{at, at + len(value)}
 		case is(name, "Content-Encoding"), is(name, "Trailer"), is(name, "Upgrade"):
 			return false
 		}
 	}
 	if status == 204 || status == 304 {
 		f.size = 0
+	}
+	return true
+}
+
+// isUsual reports whether a header is one that every reader takes as it stands (RFC 9110, 5.6.2 and 5.5, without what is obsolete).
+func isUsual(name, value []byte) bool {
+	for _, c := range name {
+		if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	for _, c := range value {
+		if c < ' ' && c != '\t' || c > '~' {
+			return false
+		}
 	}
 	return true
 }
@@ -146,6 +174,7 @@ func (f *frame) chunks(got []byte, ended bool) (int, progress) {
 		if string(got[end-2:end]) != "\r\n" {
 			return 0, odd
 		}
+		f.count++
 		if f.chunk = end; size == 0 {
 			return end, all
 		}

@@ -26,6 +26,7 @@ import (
 
 	"tidemark/collect/poller"
 	"tidemark/internal/guard"
+	"tidemark/internal/reactor"
 	"tidemark/model"
 )
 
@@ -53,6 +54,7 @@ const (
 // Checker makes requests. It implements poller.Caller.
 type Checker struct {
 	o     Options
+	names *reactor.Names
 	asker *asker
 
 	mu         sync.Mutex
@@ -67,7 +69,7 @@ func New(o Options) *Checker {
 	if o.Agent == "" {
 		o.Agent = "Tidemark"
 	}
-	c := &Checker{o: o, transports: make(map[transportKey]*http.Transport)}
+	c := &Checker{o: o, names: reactor.NewNames(), transports: make(map[transportKey]*http.Transport)}
 	c.asker = newAsker(c)
 	return c
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"tidemark/collect/poller"
+	"tidemark/internal/reactor"
 	"tidemark/internal/tlspsk"
 	"tidemark/model"
 	"tidemark/wire/zbx"
@@ -52,6 +53,7 @@ type Checker struct {
 	o       Options
 	dialer  net.Dialer
 	readers sync.Pool
+	names   *reactor.Names
 	asker   *asker
 
 	mu sync.Mutex
@@ -83,7 +85,7 @@ func New(o Options) *Checker {
 		o.Now = time.Now
 	}
 	// A connection is for one key and ends with its deadline, so keep-alive would only cost its four system calls.
-	c := &Checker{o: o, dialer: net.Dialer{KeepAlive: -1}, plain: make(map[string]time.Time), old: make(map[string]bool)}
+	c := &Checker{o: o, dialer: net.Dialer{KeepAlive: -1}, names: reactor.NewNames(), plain: make(map[string]time.Time), old: make(map[string]bool)}
 	if o.Source.IsValid() {
 		c.dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(o.Source, 0))
 	}
