@@ -25,6 +25,7 @@ const maxSecretBytes = 64 << 10
 // client asks servers as a job says. It sets credentials as a transport, so that a redirect to another host does not get them.
 type client struct {
 	config    *config.ScrapeHTTP
+	dialer    *net.Dialer
 	transport *http.Transport
 	http      *http.Client
 }
@@ -49,12 +50,12 @@ func newClient(c *config.ScrapeHTTP, rules *guard.Rules) (*client, error) {
 		}
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: rules.Control}
-	cl := &client{config: c, transport: &http.Transport{
-		DialContext: dialer.DialContext, TLSClientConfig: t, MaxIdleConnsPerHost: 1, IdleConnTimeout: 5 * time.Minute, DisableCompression: true,
-		MaxResponseHeaderBytes: 1 << 20, ForceAttemptHTTP2: true,
+	cl := &client{config: c, dialer: dialer, transport: &http.Transport{
+		DialContext: dialer.DialContext, TLSClientConfig: t, MaxIdleConnsPerHost: 1, IdleConnTimeout: keepFor, DisableCompression: true,
+		MaxResponseHeaderBytes: maxHeaderBytes, ForceAttemptHTTP2: true,
 	}}
 	cl.http = &http.Client{Transport: cl}
-	if c.FollowRedirects != nil && !*c.FollowRedirects {
+	if !cl.follows() {
 		cl.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
 	return cl, nil
@@ -65,32 +66,43 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Response != nil && r.Response.Request != nil && r.Response.Request.URL.Host != r.URL.Host {
 		return c.transport.RoundTrip(r)
 	}
+	if c.config.BasicAuth != nil || c.config.Authorization != nil {
+		r = r.Clone(r.Context())
+		if err := c.authorize(r); err != nil {
+			return nil, err
+		}
+	}
+	return c.transport.RoundTrip(r)
+}
+
+// follows reports whether redirects are followed.
+func (c *client) follows() bool { return c.config.FollowRedirects == nil || *c.config.FollowRedirects }
+
+// authorize adds credentials to a request.
+func (c *client) authorize(r *http.Request) error {
+	var err error
 	switch {
 	case c.config.BasicAuth != nil:
 		password := c.config.BasicAuth.Password
 		if c.config.BasicAuth.PasswordFile != "" {
-			var err error
 			if password, err = secret(c.config.BasicAuth.PasswordFile); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		r = r.Clone(r.Context())
 		r.SetBasicAuth(c.config.BasicAuth.Username, password)
 	case c.config.Authorization != nil:
 		credentials, kind := c.config.Authorization.Credentials, c.config.Authorization.Type
 		if c.config.Authorization.CredentialsFile != "" {
-			var err error
 			if credentials, err = secret(c.config.Authorization.CredentialsFile); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if kind == "" {
 			kind = "Bearer"
 		}
-		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", kind+" "+credentials)
 	}
-	return c.transport.RoundTrip(r)
+	return nil
 }
 
 // secret reads a file with each request, so that a new secret needs no restart.
@@ -110,16 +122,44 @@ var unpackers = sync.Pool{New: func() any { return new(gzip.Reader) }}
 // errTooLarge says that an answer is over a limit.
 var errTooLarge = errors.New("the answer is larger than allowed")
 
-// read asks and returns the body, appended to dst, with its content type.
-func (c *client) read(r *http.Request, limit int64, dst []byte) ([]byte, string, error) {
+// errRedirect says that an answer is a redirect that is to be followed.
+var errRedirect = errors.New("the target redirects")
+
+// read asks and returns the body, appended to dst, with its content type. A target without encryption is asked over its own line, unless it
+// redirects.
+func (c *client) read(r *http.Request, l *line, limit int64, dst []byte) (body []byte, contentType string, err error) {
 	if c.config.EnableCompression == nil || *c.config.EnableCompression {
 		r.Header.Set("Accept-Encoding", "gzip")
 	}
-	answer, err := c.http.Do(r)
-	if err != nil {
+	if l == nil {
+		answer, err := c.http.Do(r)
+		if err != nil {
+			return nil, "", err
+		}
+		defer answer.Body.Close() //nolint:errcheck // it was only read
+		return bodyOf(answer, limit, dst)
+	}
+	// The credentials are for this request only: a redirect to another host does not get them.
+	own := r.Clone(r.Context())
+	if err := c.authorize(own); err != nil {
 		return nil, "", err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
+	err = l.get(r.Context(), own, func(answer *http.Response) error {
+		if c.follows() && answer.Header.Get("Location") != "" && answer.StatusCode >= 300 && answer.StatusCode < 400 {
+			return errRedirect
+		}
+		var err error
+		body, contentType, err = bodyOf(answer, limit, dst)
+		return err
+	})
+	if errors.Is(err, errRedirect) {
+		return c.read(r, nil, limit, dst)
+	}
+	return body, contentType, err
+}
+
+// bodyOf reads the body of an answer.
+func bodyOf(answer *http.Response, limit int64, dst []byte) ([]byte, string, error) {
 	if answer.StatusCode != http.StatusOK {
 		return nil, "", fmt.Errorf("server returned HTTP status %s", answer.Status)
 	}
@@ -133,7 +173,7 @@ func (c *client) read(r *http.Request, limit int64, dst []byte) ([]byte, string,
 		}
 		body = unpacked
 	}
-	dst, err = appendAll(dst, io.LimitReader(body, limit+1))
+	dst, err := appendAll(dst, io.LimitReader(body, limit+1))
 	if err != nil {
 		return nil, "", fmt.Errorf("read the answer: %w", err)
 	}

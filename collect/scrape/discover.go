@@ -134,7 +134,7 @@ func askTargets(ctx context.Context, c *config.ScrapeHTTPSD, client *client, age
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", agent)
 	r.Header.Set("X-Prometheus-Refresh-Interval-Seconds", fmt.Sprint(c.Refresh.Seconds()))
-	body, contentType, err := client.read(r, maxDiscoveryBytes, nil)
+	body, contentType, err := client.read(r, nil, maxDiscoveryBytes, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func FuzzTake(f *testing.F) {
 		sink := &taken{}
 		tg := targetFor(t, sink)
 		take := func(body []byte, contentType string) (counts, bool) {
-			w := tg.job.s.o.Table.WriteWhole()
+			w := tg.job.s.write()
 			c, err := tg.take(t.Context(), w, body, contentType, 1e18)
 			if err != nil {
 				w.Drop()
@@ -120,7 +120,7 @@ func sameAsParsed(t *testing.T, contentType string, bodies ...[]byte) int {
 	saved := 0
 	for n, body := range bodies {
 		take := func(tg *target) (counts, string) {
-			w := tg.job.s.o.Table.WriteWhole()
+			w := tg.job.s.write()
 			c, err := tg.take(t.Context(), w, body, contentType, int64(1e18+n))
 			if err != nil {
 				w.Drop()
@@ -190,7 +190,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		w := tg.job.s.o.Table.WriteWhole()
+		w := tg.job.s.write()
 		if _, err := tg.take(b.Context(), w, body, "text/plain", 1e18); err != nil {
 			b.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -21,6 +22,12 @@ const accept = "application/openmetrics-text;version=1.0.0;q=0.6,application/ope
 // stopTimeout is how long the stale markers of a target that went may take.
 const stopTimeout = 30 * time.Second
 
+// keepBodyBytes is the largest answer whose room is used again.
+const keepBodyBytes = 1 << 20
+
+// bodies are rooms for answers.
+var bodies = sync.Pool{New: func() any { return new([]byte) }}
+
 var staleNaN = math.Float64frombits(value.StaleNaN)
 
 // run asks the target at its interval until ctx ends. When the server goes on without it, which parent says, its series end.
@@ -28,6 +35,9 @@ func (t *target) run(ctx, parent context.Context) {
 	interval := t.job.config.Interval
 	timer := time.NewTimer(t.until(time.Now(), interval))
 	defer timer.Stop()
+	if t.line != nil {
+		defer t.line.close()
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -45,7 +55,9 @@ func (t *target) run(ctx, parent context.Context) {
 			continue
 		}
 		t.scrape(ctx)
-		<-t.job.s.slots
+		if t.line != nil && interval > keepFor {
+			t.line.close()
+		}
 		timer.Reset(t.until(time.Now(), interval))
 	}
 }
@@ -61,25 +73,21 @@ func (t *target) until(now time.Time, interval time.Duration) time.Duration {
 	return wait
 }
 
-// scrape asks once and stores what came, or that nothing did.
+// scrape asks once and stores what came, or that nothing did. It gives back the slot that its caller has taken.
 func (t *target) scrape(ctx context.Context) {
 	s, started := t.job.s, time.Now()
 	s.scrapes.Inc()
 	at := started.UnixMilli() * int64(time.Millisecond)
-	body, contentType, err := t.ask(ctx)
-	took := time.Since(started)
+	w := s.write()
+	counts, took, err := t.read(ctx, w, at)
 	if ctx.Err() != nil {
+		w.Drop()
+		<-s.slots
 		return
 	}
-	w := s.o.Table.WriteWhole()
-	var counts counts
-	if err == nil {
-		if counts, err = t.take(ctx, w, body, contentType, at); err != nil {
-			w.Drop()
-			w = s.o.Table.WriteWhole()
-		}
-	}
 	if err != nil {
+		w.Drop()
+		w = s.write()
 		s.failed.Inc()
 		counts = t.fail(ctx, w, at)
 	} else {
@@ -87,6 +95,9 @@ func (t *target) scrape(ctx context.Context) {
 	}
 	s.stale.Add(counts.stale)
 	storeErr := t.report(ctx, w, at, took, counts, err == nil)
+	s.storing <- struct{}{}
+	<-s.slots // The answer is not needed any more.
+	defer func() { <-s.storing }()
 	if storeErr == nil {
 		storeErr = w.Store(ctx)
 	} else {
@@ -95,6 +106,23 @@ func (t *target) scrape(ctx context.Context) {
 	if ctx.Err() == nil {
 		t.tell(w, started, took, counts, err, storeErr)
 	}
+}
+
+// read asks and takes what came; took is how long the answer was awaited.
+func (t *target) read(ctx context.Context, w *series.Write, at int64) (c counts, took time.Duration, err error) {
+	started := time.Now()
+	room := bodies.Get().(*[]byte)
+	defer bodies.Put(room)
+	body, contentType, err := t.ask(ctx, (*room)[:0])
+	took = time.Since(started)
+	if err != nil || ctx.Err() != nil {
+		return c, took, err
+	}
+	if cap(body) <= keepBodyBytes {
+		*room = body
+	}
+	c, err = t.take(ctx, w, body, contentType, at)
+	return c, took, err
 }
 
 // tell keeps how the scrape went for whoever asks.
@@ -115,7 +143,8 @@ func (t *target) tell(w *series.Write, started time.Time, took time.Duration, c 
 	}
 }
 
-func (t *target) ask(ctx context.Context) ([]byte, string, error) {
+// ask returns the answer, in dst if there is room, and its type.
+func (t *target) ask(ctx context.Context, dst []byte) ([]byte, string, error) {
 	c := t.job.config
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -126,7 +155,7 @@ func (t *target) ask(ctx context.Context) ([]byte, string, error) {
 	r.Header.Set("Accept", accept)
 	r.Header.Set("User-Agent", t.job.s.o.Agent)
 	r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", strconv.FormatFloat(c.Timeout.Seconds(), 'f', -1, 64))
-	return t.job.client.read(r, c.BodyBytes, make([]byte, 0, t.cache.bodyBytes))
+	return t.job.client.read(r, t.line, c.BodyBytes, dst)
 }
 
 // report adds the series about the scrape, which have the labels of the target only.
@@ -172,7 +201,7 @@ func (t *target) end(ctx context.Context) {
 	if len(t.cache.entries) == 0 {
 		return
 	}
-	w := t.job.s.o.Table.WriteWhole()
+	w := t.job.s.write()
 	c := t.fail(ctx, w, at)
 	t.job.s.stale.Add(c.stale)
 	var err error

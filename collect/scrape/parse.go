@@ -21,9 +21,8 @@ import (
 type cache struct {
 	entries map[string]*entry
 	// round numbers the scrapes.
-	round     uint64
-	bodyBytes int
-	form      form
+	round uint64
+	form  form
 	// values is room for those of an answer.
 	values []float64
 }
@@ -61,7 +60,6 @@ type parsing struct {
 
 // take adds all samples of an answer. After an error none of it counts, and the cache is as a failed scrape leaves it.
 func (t *target) take(ctx context.Context, w *series.Write, body []byte, contentType string, at int64) (counts, error) {
-	t.cache.bodyBytes = min(len(body)+len(body)/8, 1<<20)
 	p := &parsing{t: t, ctx: ctx, w: w, at: at}
 	before := t.cache.round
 	t.cache.round++

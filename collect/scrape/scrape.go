@@ -27,6 +27,8 @@ const (
 	maxJobTargets = 50_000
 	// maxAtOnce bounds the scrapes whose answers are in memory.
 	maxAtOnce = 32
+	// maxStoring bounds those whose samples are on their way to the disk.
+	maxStoring = 256
 )
 
 // Options of a Scraper.
@@ -44,9 +46,11 @@ type Options struct {
 
 // Scraper asks the targets of all jobs.
 type Scraper struct {
-	o     Options
-	jobs  []*job
-	slots chan struct{}
+	o      Options
+	jobs   []*job
+	outbox *outbox
+	// slots and storing are places for scrapes whose answers are in memory, and whose samples are.
+	slots, storing chan struct{}
 
 	mu      sync.Mutex
 	targets int
@@ -65,7 +69,7 @@ func New(o Options) (*Scraper, error) {
 		set = metrics.NewSet()
 	}
 	s := &Scraper{
-		o: o, slots: make(chan struct{}, maxAtOnce),
+		o: o, outbox: newOutbox(o.Table.Sink()), slots: make(chan struct{}, maxAtOnce), storing: make(chan struct{}, maxStoring),
 		scrapes: set.NewCounter("tidemark_scrape_scrapes_total"), failed: set.NewCounter("tidemark_scrape_failed_scrapes_total"),
 		samples: set.NewCounter("tidemark_scrape_samples_total"), stale: set.NewCounter("tidemark_scrape_stale_markers_total"),
 		histograms: set.NewCounter("tidemark_scrape_dropped_histograms_total"),
@@ -92,12 +96,17 @@ func New(o Options) (*Scraper, error) {
 
 // Run asks until ctx ends.
 func (s *Scraper) Run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for _, j := range s.jobs {
-		g.Go(func() error { return j.run(ctx) })
-	}
-	return g.Wait()
+	return s.outbox.run(ctx, func() error {
+		g, ctx := errgroup.WithContext(ctx)
+		for _, j := range s.jobs {
+			g.Go(func() error { return j.run(ctx) })
+		}
+		return g.Wait()
+	})
 }
+
+// write begins a scrape's samples.
+func (s *Scraper) write() *series.Write { return s.o.Table.WriteWhole(s.outbox) }
 
 // take reserves places for targets.
 func (s *Scraper) take() bool {

@@ -1,9 +1,11 @@
 package scrape
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
+	"net"
 	"net/url"
 	"strings"
 	"sync"
@@ -29,6 +31,8 @@ type target struct {
 	offset uint64
 	stop   context.CancelFunc
 	cache  cache
+	// line is how the target is asked; nil for one that is encrypted.
+	line *line
 
 	mu   sync.Mutex
 	last Target
@@ -77,6 +81,9 @@ func (j *job) newTarget(source, address string, group map[string]string) (*targe
 	_, _ = h.Write([]byte(t.id)) // never fails
 	t.offset = h.Sum64()
 	t.cache.entries = map[string]*entry{}
+	if at.Scheme == "http" && at.User == nil {
+		t.line = &line{dialer: j.client.dialer, address: net.JoinHostPort(at.Hostname(), cmp.Or(at.Port(), "80"))}
+	}
 	t.last = Target{URL: t.shown, Labels: t.labels.Map(), Health: "unknown", Interval: j.config.Interval, IntervalS: j.config.Interval.Seconds()}
 	return t, nil
 }

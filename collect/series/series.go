@@ -139,6 +139,9 @@ func New(o Options) *Table {
 	return t
 }
 
+// Sink is where the samples go.
+func (t *Table) Sink() collect.Sink { return t.o.Sink }
+
 // Len returns how many series are known.
 func (t *Table) Len() int {
 	t.mu.RLock()

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"tidemark/collect"
 	"tidemark/model"
 )
 
@@ -27,6 +28,7 @@ var ErrNotDurable = errors.New("the values did not become durable in time")
 // Write takes the samples of one request or scrape. It belongs to one goroutine.
 type Write struct {
 	t       *Table
+	sink    collect.Sink
 	arrived int64
 	batch   *model.Batch
 	done    *model.Completion
@@ -59,15 +61,16 @@ type Ref struct{ id model.ItemID }
 
 // Write begins a request. Store or Drop must follow.
 func (t *Table) Write() *Write {
-	w := &Write{t: t, arrived: t.o.Now(), done: model.NewCompletion()}
+	w := &Write{t: t, sink: t.o.Sink, arrived: t.o.Now(), done: model.NewCompletion()}
 	w.newBatch()
 	return w
 }
 
-// WriteWhole is Write for samples that are all stored or none: nothing is handed over or declared before Store. The caller bounds them.
-func (t *Table) WriteWhole() *Write {
+// WriteWhole is Write for samples that are all stored or none, through a sink on the way to that of the table: nothing is handed over or declared
+// before Store. The caller bounds them.
+func (t *Table) WriteWhole(sink collect.Sink) *Write {
 	w := t.Write()
-	w.whole = true
+	w.whole, w.sink = true, sink
 	return w
 }
 
@@ -231,7 +234,7 @@ func (w *Write) handOver(ctx context.Context) error {
 	w.done.Add(1)
 	w.batch.Done = append(w.batch.Done, w.done)
 	n := w.batch.Len()
-	if err := w.t.o.Sink.Put(ctx, w.batch); err != nil {
+	if err := w.sink.Put(ctx, w.batch); err != nil {
 		clear(w.batch.Done)
 		w.batch.Done = w.batch.Done[:0]
 		return fmt.Errorf("hand over %d values: %w", n, err)
