@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,11 +19,15 @@ import (
 	"tidemark/test/launch"
 )
 
-// measure makes checks of tasks, all of them in each call, by 32 goroutines, and reports how many of them a core of this process makes
-// in a second. What the peer costs is not in it.
-func measure(b *testing.B, c poller.Checker, tasks []*poller.Task) {
+// measure measures the way that checks go, in rounds, and the simple one, by Check.
+func measure(b *testing.B, c poller.Caller, tasks []*poller.Task) {
+	b.Run("rounds", func(b *testing.B) { measureCalls(b, c, tasks) })
+	b.Run("check", func(b *testing.B) { measureChecks(b, c, tasks) })
+}
+
+// awake waits for a peer that may still be starting.
+func awake(b *testing.B, c poller.Checker, tasks []*poller.Task) {
 	b.Helper()
-	// The peer may still be starting.
 	results := make([]poller.Result, len(tasks))
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		c.Check(b.Context(), tasks, results)
@@ -33,6 +38,71 @@ func measure(b *testing.B, c poller.Checker, tasks []*poller.Task) {
 			b.Fatalf("%s", results[0].Text)
 		}
 	}
+}
+
+// underWay is how many calls are made at once: as many agents of a kind have an answer ready in the time between two rounds, or more.
+const underWay = 256
+
+// measureCalls has underWay calls made of tasks, all of them in each, and another one for each that ends, and reports how many checks a core
+// of this process makes in a second. What the peer costs is not in it.
+func measureCalls(b *testing.B, c poller.Caller, tasks []*poller.Task) {
+	awake(b, c, tasks)
+	var mu sync.Mutex
+	failed, left, flying := 0, b.N, 0
+	over := make(chan struct{})
+	var ended func([]*poller.Call)
+	// again makes some of the calls that ended once more.
+	again := func(calls []*poller.Call, landed int) {
+		mu.Lock()
+		for _, call := range calls[:landed] {
+			failed += failures(call.Results)
+		}
+		calls = calls[:min(left, len(calls))]
+		left, flying = left-len(calls), flying-landed+len(calls)
+		last := flying == 0
+		mu.Unlock()
+		for _, call := range calls {
+			clear(call.Results)
+			call.Deadline = time.Now().Add(patience)
+		}
+		switch {
+		case last:
+			close(over)
+		case len(calls) > 0:
+			c.Call(b.Context(), calls, ended)
+		}
+	}
+	ended = func(calls []*poller.Call) { again(calls, len(calls)) }
+	calls := make([]*poller.Call, underWay)
+	for i := range calls {
+		calls[i] = &poller.Call{Tasks: tasks, Results: make([]poller.Result, len(tasks))}
+	}
+	before := cpu(b)
+	b.ResetTimer()
+	again(calls, 0)
+	<-over
+	b.StopTimer()
+	perCore(b, b.N*len(tasks), failed, cpu(b)-before)
+}
+
+func failures(results []poller.Result) int {
+	n := 0
+	for i := range results {
+		if results[i].Outcome != poller.Value {
+			n++
+		}
+	}
+	return n
+}
+
+func perCore(b *testing.B, checks, failed int, spent time.Duration) {
+	b.ReportMetric(float64(checks)/spent.Seconds(), "checks/core-s")
+	b.ReportMetric(float64(failed)/float64(checks)*100, "failed-%")
+}
+
+// measureChecks is measureCalls for Check, by 32 goroutines.
+func measureChecks(b *testing.B, c poller.Checker, tasks []*poller.Task) {
+	awake(b, c, tasks)
 	var failed atomic.Int64
 	before := cpu(b)
 	b.SetParallelism(16)
@@ -41,18 +111,11 @@ func measure(b *testing.B, c poller.Checker, tasks []*poller.Task) {
 		results := make([]poller.Result, len(tasks))
 		for pb.Next() {
 			c.Check(b.Context(), tasks, results)
-			for i := range results {
-				if results[i].Outcome != poller.Value {
-					failed.Add(1)
-				}
-			}
+			failed.Add(int64(failures(results)))
 		}
 	})
 	b.StopTimer()
-	spent := cpu(b) - before
-	checks := float64(b.N * len(tasks))
-	b.ReportMetric(checks/spent.Seconds(), "checks/core-s")
-	b.ReportMetric(float64(failed.Load())/checks*100, "failed-%")
+	perCore(b, b.N*len(tasks), int(failed.Load()), cpu(b)-before)
 }
 
 // cpu is the time of the processor that this process has used.
@@ -83,7 +146,7 @@ func startWeb(b *testing.B) string {
 	return address
 }
 
-// BenchmarkCollect asks real peers: an agent, an SNMP device for 100 variables at once, a web server.
+// BenchmarkCollect asks flat out real peers: an agent, an SNMP device for 100 variables at once, a web server.
 func BenchmarkCollect(b *testing.B) {
 	b.Run("agent", func(b *testing.B) {
 		address := startAgent(b)

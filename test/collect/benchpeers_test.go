@@ -88,7 +88,7 @@ func (c *counter) Put(_ context.Context, batch *model.Batch) error {
 // ourPoller measures this process, which does nothing else meanwhile.
 func ourPoller(b *testing.B, l load) {
 	set, sink := metrics.NewSet(), &counter{}
-	p := poller.New(poller.Options{Sink: sink, Kinds: []poller.Kind{l.kind}, Metrics: set})
+	p := poller.New(poller.Options{Sink: sink, Kinds: []poller.Kind{l.kind}, Metrics: set, Ticks: poller.SystemTicks})
 	for h := range l.hosts {
 		access := &model.Interface{Type: model.SNMPInterface, SNMP: &model.SNMPAccess{Version: "SNMPV2", Community: "public"}}
 		tasks := make([]poller.Task, l.items)
