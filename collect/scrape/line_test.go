@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,11 +102,10 @@ func TestLine(t *testing.T) {
 
 // TestLine_kept: a connection serves scrape after scrape, and one that the target has closed meanwhile is made again.
 func TestLine_kept(t *testing.T) {
-	asked := 0
+	var asked atomic.Int32
 	address, made := scripted(t, func(nc net.Conn, _ string) bool {
-		asked++
 		_, _ = io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na 1\n")
-		return asked != 3
+		return asked.Add(1) != 3
 	})
 	c, err := newClient(&config.ScrapeHTTP{}, nil)
 	if err != nil {
