@@ -33,21 +33,18 @@ var staleNaN = math.Float64frombits(value.StaleNaN)
 // run asks the target at its interval until ctx ends. When the server goes on without it, which parent says, its series end.
 func (t *target) run(ctx, parent context.Context) {
 	interval := t.job.config.Interval
-	timer := time.NewTimer(t.until(time.Now(), interval))
-	defer timer.Stop()
+	rest := newSleeper()
 	if t.line != nil {
 		defer t.line.close()
 	}
 	for {
-		select {
-		case <-ctx.Done():
+		if !t.job.s.clock.wait(ctx, rest, t.until(time.Now(), interval)) {
 			if parent.Err() == nil {
 				ctx, cancel := context.WithTimeout(parent, stopTimeout)
 				defer cancel()
 				t.end(ctx)
 			}
 			return
-		case <-timer.C:
 		}
 		select {
 		case t.job.s.slots <- struct{}{}:
@@ -58,7 +55,6 @@ func (t *target) run(ctx, parent context.Context) {
 		if t.line != nil && interval > keepFor {
 			t.line.close()
 		}
-		timer.Reset(t.until(time.Now(), interval))
 	}
 }
 

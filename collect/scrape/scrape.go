@@ -48,6 +48,7 @@ type Options struct {
 type Scraper struct {
 	o      Options
 	jobs   []*job
+	clock  clock
 	outbox *outbox
 	// slots and storing are places for scrapes whose answers are in memory, and whose samples are.
 	slots, storing chan struct{}
@@ -96,13 +97,15 @@ func New(o Options) (*Scraper, error) {
 
 // Run asks until ctx ends.
 func (s *Scraper) Run(ctx context.Context) error {
-	return s.outbox.run(ctx, func() error {
-		g, ctx := errgroup.WithContext(ctx)
-		for _, j := range s.jobs {
-			g.Go(func() error { return j.run(ctx) })
-		}
-		return g.Wait()
-	})
+	return s.outbox.run(ctx, func() error { return s.clock.run(func() error { return s.runJobs(ctx) }) })
+}
+
+func (s *Scraper) runJobs(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, j := range s.jobs {
+		g.Go(func() error { return j.run(ctx) })
+	}
+	return g.Wait()
 }
 
 // write begins a scrape's samples.
