@@ -40,8 +40,8 @@ func awake(b *testing.B, c poller.Checker, tasks []*poller.Task) {
 	}
 }
 
-// underWay is how many calls are made at once: as many agents of a kind have an answer ready in the time between two rounds, or more.
-const underWay = 256
+// underWay is how many calls are made at once, all to one peer, which must hold so many requests; it is the number of a tick in BenchmarkPeers.
+const underWay = 64
 
 // measureCalls has underWay calls made of tasks, all of them in each, and another one for each that ends, and reports how many checks a core
 // of this process makes in a second. What the peer costs is not in it.
