@@ -22,6 +22,8 @@ type Identity struct {
 	Role     model.Role
 	AllHosts bool
 	Grants   []model.Grant
+	// Groups are the names of the user's groups.
+	Groups []string
 
 	hash [32]byte // of the session or token
 }
@@ -93,12 +95,12 @@ func covers(granted, name string) bool {
 
 // equal reports whether two identities may do the same as the same.
 func (i *Identity) equal(other *Identity) bool {
-	return i.User == other.User && i.Name == other.Name && i.Role == other.Role && i.AllHosts == other.AllHosts && slices.Equal(i.Grants, other.Grants)
+	return i.User == other.User && i.Name == other.Name && i.Role == other.Role && i.AllHosts == other.AllHosts && slices.Equal(i.Grants, other.Grants) && slices.Equal(i.Groups, other.Groups)
 }
 
 // identity makes that of a user; role bounds what a token may do. c.mu is held.
 func (c *Control) identity(u *model.User, via Via, role model.Role) *Identity {
-	i := &Identity{User: u.ID, Name: u.Name, Via: via, Role: min(u.Role, role), AllHosts: u.AllHosts}
+	i := &Identity{User: u.ID, Name: u.Name, Via: via, Role: min(u.Role, role), AllHosts: u.AllHosts, Groups: u.Groups}
 	if !i.SeesAllHosts() {
 		for _, name := range u.Groups {
 			if g := c.groups[strings.ToLower(name)]; g != nil {

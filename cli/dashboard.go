@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -61,6 +62,9 @@ func (o *dashboardOptions) list(c *cobra.Command) error {
 			SavedAt  int64  `json:"saved_at"`
 			SavedBy  string `json:"saved_by"`
 			Everyone bool
+			Private  bool
+			Groups   []string
+			Owner    string
 		}
 	}
 	text, err := o.call(c.Context(), http.MethodGet, "/api/dashboards", nil, &answer)
@@ -72,13 +76,17 @@ func (o *dashboardOptions) list(c *cobra.Command) error {
 		return err
 	}
 	w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tVERSION\tSAVED\tBY\tSEEN BY")
+	fmt.Fprintln(w, "NAME\tVERSION\tSAVED\tBY\tOWNER\tSEEN BY")
 	for _, d := range answer.Dashboards {
 		seen := "who sees all hosts"
-		if d.Everyone {
+		switch {
+		case d.Everyone:
 			seen = "everyone"
+		case d.Private:
+			seen = "owner"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", plainCell(d.Name), d.Version, localTime(d.SavedAt), plainCell(d.SavedBy), seen)
+		seen = strings.Join(append([]string{seen}, d.Groups...), ", ")
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", plainCell(d.Name), d.Version, localTime(d.SavedAt), plainCell(d.SavedBy), plainCell(d.Owner), plainCell(seen))
 	}
 	return w.Flush()
 }

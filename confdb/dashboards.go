@@ -20,20 +20,21 @@ const (
 	// maxDashboardBytes bounds one version.
 	maxDashboardBytes = 256 << 10
 
-	dashboardHead   = "d.id, d.name, d.everyone, v.version, v.at, v.author, v.note, ''"
-	dashboardFields = "d.id, d.name, d.everyone, v.version, v.at, v.author, v.note, v.body"
-	dashboardTables = " FROM dashboards d JOIN dashboard_versions v ON v.dashboard_id = d.id "
+	dashboardKnown  = "d.id, d.name, d.everyone, d.owner_id, COALESCE(u.name, ''), d.private, d.groups, v.version, v.at, v.author, v.note, "
+	dashboardHead   = dashboardKnown + "''"
+	dashboardFields = dashboardKnown + "v.body"
+	dashboardTables = " FROM dashboards d JOIN dashboard_versions v ON v.dashboard_id = d.id LEFT JOIN users u ON u.id = d.owner_id "
 )
 
 // DashboardList returns the newest version of each dashboard without its body, by name.
 func (d *DB) DashboardList(ctx context.Context) ([]model.SavedDashboard, error) {
-	list, err := d.dashboards(ctx, dashboardHead+dashboardTables+"AND v.version = d.version ORDER BY lower(d.name)")
+	list, err := d.dashboards(ctx, dashboardHead+dashboardTables+"WHERE v.version = d.version ORDER BY lower(d.name)")
 	return list, d.wrap("list dashboards", err)
 }
 
 // Dashboards returns the newest version of each dashboard, by name.
 func (d *DB) Dashboards(ctx context.Context) ([]model.SavedDashboard, error) {
-	list, err := d.dashboards(ctx, dashboardFields+dashboardTables+"AND v.version = d.version ORDER BY lower(d.name)")
+	list, err := d.dashboards(ctx, dashboardFields+dashboardTables+"WHERE v.version = d.version ORDER BY lower(d.name)")
 	return list, d.wrap("read dashboards", err)
 }
 
@@ -68,7 +69,15 @@ func (d *DB) dashboards(ctx context.Context, query string, args ...any) ([]model
 	var list []model.SavedDashboard
 	err = each(rows, func(r *sql.Rows) error {
 		var s model.SavedDashboard
-		err := r.Scan(&s.ID, &s.Name, &s.Everyone, &s.Version, &s.At, &s.Author, &s.Note, &s.Body)
+		var groups string
+		if err := r.Scan(&s.ID, &s.Name, &s.Everyone, &s.Owner, &s.OwnerName, &s.Private, &groups, &s.Version, &s.At, &s.Author, &s.Note, &s.Body); err != nil {
+			return err
+		}
+		if s.OwnerName == "" { // a user who was deleted
+			s.Owner = 0
+		}
+		var err error
+		s.Groups, err = unpack[string](groups)
 		list = append(list, s)
 		return err
 	})
@@ -133,7 +142,7 @@ func (c *change) newDashboard(ctx context.Context, s model.SavedDashboard) (mode
 		return s, fmt.Errorf("dashboard %q: %w; there are %d already, delete some first", s.Name, ErrInvalid, count)
 	}
 	s.Version = 1
-	id, err := c.insert(ctx, "INSERT INTO dashboards (name, everyone, version) VALUES (?, ?, ?)", s.Name, s.Everyone, s.Version)
+	id, err := c.insert(ctx, "INSERT INTO dashboards (name, everyone, owner_id, private, groups, version) VALUES (?, ?, ?, ?, ?, ?)", s.Name, s.Everyone, s.Owner, s.Private, pack(s.Groups), s.Version)
 	s.ID = model.DashboardID(id)
 	return s, err
 }
@@ -149,7 +158,7 @@ func (c *change) nextVersion(ctx context.Context, s *model.SavedDashboard) error
 		return fmt.Errorf("dashboard %q: %w; you changed version %d, and version %d was saved since", s.Name, ErrConflict, s.Version, newest)
 	}
 	s.Version++
-	return c.exec(ctx, "UPDATE dashboards SET name = ?, everyone = ?, version = ? WHERE id = ?", s.Name, s.Everyone, s.Version, s.ID)
+	return c.exec(ctx, "UPDATE dashboards SET name = ?, everyone = ?, owner_id = ?, private = ?, groups = ?, version = ? WHERE id = ?", s.Name, s.Everyone, s.Owner, s.Private, pack(s.Groups), s.Version, s.ID)
 }
 
 // DeleteDashboard deletes a dashboard with all its versions.

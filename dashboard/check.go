@@ -25,6 +25,7 @@ const (
 	maxLineBytes  = 512
 	maxValues     = 200
 	maxThresholds = 5
+	maxGroups     = 100
 	maxLimit      = 100
 	minRefresh    = 5
 	maxRefresh    = 3_600
@@ -113,6 +114,14 @@ func (d *Dashboard) Check() error {
 	}
 	if d.Refresh != 0 {
 		c.between("refresh_seconds", d.Refresh, minRefresh, maxRefresh)
+	}
+	c.line("owner", d.Owner, false)
+	c.most("groups", len(d.Groups), maxGroups)
+	for _, name := range d.Groups {
+		c.line("a user group", name, true)
+	}
+	if d.Private && d.Everyone {
+		c.fail("private and everyone contradict each other")
 	}
 	c.most("variables", len(d.Variables), MaxVariables)
 	c.most("widgets", len(d.Widgets), MaxWidgets)

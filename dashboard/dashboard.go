@@ -23,6 +23,11 @@ type Dashboard struct {
 	// Everyone says that people who may see only some hosts may see the dashboard, with the values of their hosts. Otherwise only people who see
 	// all hosts may: names of hosts may stand in it.
 	Everyone bool `json:"everyone,omitempty" yaml:"everyone,omitempty"`
+	// Owner is the name of the user whose it is. Private says that only the owner, administrators and the members of Groups, user groups by
+	// name, may see it; without Private they may besides others.
+	Owner   string   `json:"owner,omitempty" yaml:"owner,omitempty"`
+	Private bool     `json:"private,omitempty" yaml:"private,omitempty"`
+	Groups  []string `json:"groups,omitempty" yaml:"groups,omitempty"`
 	// Range is the time range that it opens with, such as "6h"; empty for the page's own.
 	Range string `json:"range,omitempty" yaml:"range,omitempty"`
 	// Refresh is how often queries are asked again, in seconds; zero for the page's own 10 s.

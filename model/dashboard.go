@@ -9,7 +9,13 @@ type SavedDashboard struct {
 	Name string
 	// Everyone says that people who may see only some hosts may see it.
 	Everyone bool
-	Version  uint32
+	// Owner is whose it is; zero for nobody's. OwnerName is the name that the user has now, set by what reads it.
+	Owner     UserID
+	OwnerName string
+	// Private says that only the owner, administrators and the members of Groups may see it; Groups are names of user groups whose members may.
+	Private bool
+	Groups  []string
+	Version uint32
 	// At is when the version was saved, Unix nanoseconds; Author and Note say by whom and why.
 	At           int64
 	Author, Note string

@@ -2,6 +2,8 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -61,3 +63,115 @@ func TestDashboards(t *testing.T) {
 	must(200, "PUT", "/api/dashboard-file?replace=true", "dashboards: []")
 	must(404, "GET", path, "")
 }
+
+// TestPermissions_dashboards makes dashboards of every kind of sharing and looks who sees, changes and deletes them, and what of whose hosts
+// their queries show.
+func TestPermissions_dashboards(t *testing.T) {
+	p := newPermissions(t)
+	admin := p.session("administrator")
+	p.must("PUT", "/api/user_groups/Wall", `{"grants":[{"host_group":"Own","role":"viewer"}]}`, admin)
+	p.must("POST", "/api/users", fmt.Sprintf(`{"name":"waller","role":"viewer","all_hosts":false,"groups":["Wall"],"password":%q}`, testPassword), admin)
+	p.must("POST", "/api/users", fmt.Sprintf(`{"name":"ada","role":"viewer","all_hosts":true,"groups":[],"password":%q}`, testPassword), admin)
+	sessions := map[string]string{"waller": p.login("waller"), "ada": p.login("ada")}
+	for _, name := range []string{"administrator", "editor", "limited-editor", "viewer", "limited-viewer"} {
+		sessions[name] = p.session(name)
+	}
+	body := func(name, sharing string) string { return fmt.Sprintf(`{"dashboard":{"name":%q,"widgets":[]%s}}`, name, sharing) }
+	try := func(want int, who, method, path, sent string) string {
+		t.Helper()
+		status, text := p.call(method, path, sent, sessions[who], "")
+		if status != want {
+			t.Errorf("%s %s %s as %s: %d %s, want %d", method, path, sent, who, status, text, want)
+		}
+		return text
+	}
+	for _, one := range []struct {
+		maker, name, sharing string
+		sees, changes        string
+	}{
+		{"editor", "plain", "", "administrator editor viewer ada", "administrator editor"},
+		{"editor", "for everyone", `,"everyone":true`, "administrator editor limited-editor viewer limited-viewer waller ada", "administrator editor"},
+		{"editor", "mine", `,"private":true`, "administrator editor", "administrator editor"},
+		{"ada", "of ada", `,"private":true`, "administrator ada", "administrator ada"},
+		{"limited-viewer", "of limited", `,"private":true`, "administrator limited-viewer", "administrator limited-viewer"},
+		{"editor", "for the wall", `,"private":true,"groups":["wall"]`, "administrator editor waller", "administrator editor"},
+		{"administrator", "plain and wall", `,"groups":["Wall"]`, "administrator editor viewer ada waller", "administrator editor"},
+		{"limited-editor", "of owners", `,"groups":["Owners"]`, "administrator editor viewer ada limited-editor limited-viewer", "administrator editor limited-editor"},
+		{"administrator", "given", `,"owner":"ada","private":true`, "administrator ada", "administrator ada"},
+	} {
+		var head struct{ ID string }
+		if err := json.Unmarshal([]byte(try(200, one.maker, "POST", "/api/dashboards", body(one.name, one.sharing))), &head); err != nil {
+			t.Fatal(err)
+		}
+		path := "/api/dashboards/" + head.ID
+		for who := range sessions {
+			sees, changes := inList(one.sees, who), inList(one.changes, who)
+			found, change := http.StatusNotFound, http.StatusNotFound
+			if sees {
+				found, change = http.StatusOK, http.StatusForbidden
+			}
+			if changes {
+				change = http.StatusConflict // version 7 is not the newest
+			}
+			if text := try(found, who, "GET", path, ""); sees && !strings.Contains(text, fmt.Sprintf(`"editable":%v`, changes)) {
+				t.Errorf("%s as %s: %s", one.name, who, text)
+			}
+			try(found, who, "GET", path+"/versions", "")
+			if !changes {
+				try(change, who, "DELETE", path, "")
+			}
+			try(change, who, "PUT", path, strings.Replace(body(one.name, one.sharing), "{", `{"version":7,`, 1))
+			for list, line := range map[string]string{"/api/dashboards": `"name":"` + one.name + `"`, "/api/dashboard-file": "- name: " + one.name + "\n"} {
+				if text := try(200, who, "GET", list, ""); strings.Contains(text, line) != sees {
+					t.Errorf("%s as %s has %q: %v; want %v", list, who, one.name, !sees, sees)
+				}
+			}
+		}
+	}
+	try(403, "viewer", "POST", "/api/dashboards", body("of viewer", ""))
+	try(403, "viewer", "POST", "/api/dashboards", body("of viewer", `,"private":true,"groups":["Wall"]`))
+	try(403, "limited-editor", "POST", "/api/dashboards", body("for all", `,"everyone":true`))
+	try(403, "limited-editor", "POST", "/api/dashboards", body("for the others", `,"groups":["Wall"]`))
+	try(403, "ada", "POST", "/api/dashboards", body("a gift", `,"private":true,"owner":"viewer"`))
+	try(422, "administrator", "POST", "/api/dashboards", body("x", `,"owner":"nobody-here"`))
+	try(422, "administrator", "POST", "/api/dashboards", body("x", `,"groups":["no such"]`))
+	try(422, "administrator", "POST", "/api/dashboards", body("x", `,"private":true,"everyone":true`))
+	try(422, "editor", "POST", "/api/dashboards", body("of ada", "")) // the name is taken, also by what cannot be seen
+	try(403, "editor", "PUT", "/api/dashboard-file", "dashboards: [{name: of ada, widgets: []}]")
+	for n := range 25 {
+		want := 200
+		if n >= 19 { // with "of limited" these are 20
+			want = 403
+		}
+		try(want, "limited-viewer", "POST", "/api/dashboards", body(fmt.Sprintf("one of many %d", n), `,"private":true`))
+	}
+
+	// Replacing everything by a file leaves what an editor cannot see, and a file gives the same bytes again.
+	file := try(200, "editor", "GET", "/api/dashboard-file", "")
+	try(200, "editor", "PUT", "/api/dashboard-file?replace=true", file)
+	if again := try(200, "editor", "GET", "/api/dashboard-file", ""); again != file {
+		t.Errorf("exported as\n%s\nafter\n%s", again, file)
+	}
+	if text := try(200, "ada", "GET", "/api/dashboards", ""); !strings.Contains(text, `"of ada"`) {
+		t.Errorf("an editor's file deleted somebody else's private dashboard: %s", text)
+	}
+
+	// What an owner leaves behind is nobody's, and not that of the next of the name.
+	var users struct{ Users []struct{ ID, Name string } }
+	if err := json.Unmarshal([]byte(try(200, "administrator", "GET", "/api/users", "")), &users); err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range users.Users {
+		if u.Name == "ada" {
+			try(200, "administrator", "DELETE", "/api/users/"+u.ID, "")
+		}
+	}
+	p.must("POST", "/api/users", fmt.Sprintf(`{"name":"ada","role":"viewer","all_hosts":true,"groups":[],"password":%q}`, testPassword), admin)
+	sessions["ada"] = p.login("ada")
+	if text := try(200, "ada", "GET", "/api/dashboards", ""); strings.Contains(text, `"of ada"`) {
+		t.Errorf("another user of the same name sees %s", text)
+	}
+}
+
+// inList reports whether a word is in a list with spaces between.
+func inList(list, word string) bool { return strings.Contains(" "+list+" ", " "+word+" ") }

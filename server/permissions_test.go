@@ -50,6 +50,10 @@ var foreignCalls = map[string]foreignCall{
 	"GET /api/storage/trial":                  {path: "/api/storage/trial", limited: 200},
 	"GET /api/states":                         {path: "/api/states?items=ITEM", limited: 200},
 	"GET /api/dashboards":                     {path: "/api/dashboards", limited: 200, shows: true},
+	// What is foreign or somebody else's is tried by TestPermissions_dashboards.
+	"POST /api/dashboards":                    {path: "/api/dashboards", body: "{}", limited: 422},
+	"PUT /api/dashboards/{id}":                {path: "/api/dashboards/1", body: "{}", limited: 422},
+	"DELETE /api/dashboards/{id}":             {path: "/api/dashboards/999999", limited: 404},
 	"GET /api/dashboard-file":                 {path: "/api/dashboard-file", limited: 200, shows: true},
 	"GET /api/dashboards/{id}":                {path: "/api/dashboards/1", limited: 404, shows: true},
 	"GET /api/dashboards/{id}/versions":       {path: "/api/dashboards/1/versions", limited: 404, shows: true},

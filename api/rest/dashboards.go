@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -36,6 +37,12 @@ type DashboardHead struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
 	Everyone bool   `json:"everyone"`
+	// Owner is the name of the user whose it is, empty for nobody's. Private says that only the owner, administrators and Groups may see it.
+	Owner   string   `json:"owner"`
+	Private bool     `json:"private"`
+	Groups  []string `json:"groups"`
+	// Editable says that whoever asks may change it.
+	Editable bool   `json:"editable"`
 	Version  uint32 `json:"version"`
 	// SavedAt is Unix milliseconds.
 	SavedAt int64  `json:"saved_at"`
@@ -80,6 +87,9 @@ func (a *API) dashboardRoutes() []api.Route {
 	read := func(pattern string, fn func(*API, *http.Request) (any, error), doc api.Doc) api.Route {
 		return api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, PerHost: true, Handler: a.handle(fn), Doc: &doc}
 	}
+	own := func(method, pattern string, fn func(*API, *http.Request) (any, error), doc api.Doc) api.Route {
+		return api.Route{Method: method, Pattern: pattern, Permission: api.View, PerHost: true, Handler: a.handle(fn), Doc: &doc, MaxBodyBytes: 2 * dashboard.MaxBytes}
+	}
 	change := func(method, pattern string, fn func(*http.Request) (any, error), doc api.Doc) api.Route {
 		return api.Route{Method: method, Pattern: pattern, Permission: api.Edit, Handler: api.JSON(fn), Doc: &doc, MaxBodyBytes: 2 * dashboard.MaxBytes}
 	}
@@ -96,11 +106,11 @@ func (a *API) dashboardRoutes() []api.Route {
 			Summary: "One dashboard.", Answer: DashboardAnswer{}, Params: []api.Param{id, {Name: "version", Type: "integer", About: "An earlier version; the newest if not given."}},
 		}),
 		read("/api/dashboards/{id}/versions", (*API).listDashboardVersions, api.Doc{Summary: "The versions of a dashboard, the newest first; 50 are kept.", Answer: DashboardList{}, Params: []api.Param{id}}),
-		change(http.MethodPost, "/api/dashboards", a.createDashboard, api.Doc{Summary: "Makes a dashboard.", Body: DashboardBody{}, Answer: DashboardHead{}}),
-		change(http.MethodPut, "/api/dashboards/{id}", a.saveDashboard, api.Doc{
+		own(http.MethodPost, "/api/dashboards", (*API).createDashboard, api.Doc{Summary: "Makes a dashboard. What is not private needs the role editor.", Body: DashboardBody{}, Answer: DashboardHead{}}),
+		own(http.MethodPut, "/api/dashboards/{id}", (*API).saveDashboard, api.Doc{
 			Summary: "Saves a new version; 409 when somebody else saved one since the version that the body names.", Body: DashboardBody{}, Answer: DashboardHead{}, Params: []api.Param{id},
 		}),
-		change(http.MethodDelete, "/api/dashboards/{id}", a.deleteDashboard, api.Doc{Summary: "Deletes a dashboard with all its versions.", Answer: map[string]any{}, Params: []api.Param{id}}),
+		own(http.MethodDelete, "/api/dashboards/{id}", (*API).deleteDashboard, api.Doc{Summary: "Deletes a dashboard with all its versions.", Answer: map[string]any{}, Params: []api.Param{id}}),
 		{
 			Method: http.MethodGet, Pattern: "/api/dashboard-file", Permission: api.View, PerHost: true, Handler: http.HandlerFunc(a.exportDashboards), Doc: &api.Doc{
 				Summary: "Dashboards as YAML; applying it and asking again gives the same bytes.", AnswerType: "application/yaml",
@@ -111,18 +121,18 @@ func (a *API) dashboardRoutes() []api.Route {
 	}
 }
 
-// shownDashboard reports whether whoever asks may see a dashboard: people who may see only some hosts see what is for everyone.
-func (a *API) shownDashboard(s *model.SavedDashboard) bool { return a.visible == nil || s.Everyone }
-
-func formatDashboard(s *model.SavedDashboard) DashboardHead {
-	return DashboardHead{ID: formatID(s.ID), Name: s.Name, Everyone: s.Everyone, Version: s.Version, SavedAt: floorMillis(s.At), SavedBy: s.Author, Note: s.Note}
+func formatDashboard(who *access.Identity, s *model.SavedDashboard) DashboardHead {
+	return DashboardHead{
+		ID: formatID(s.ID), Name: s.Name, Everyone: s.Everyone, Owner: s.OwnerName, Private: s.Private, Groups: append([]string{}, s.Groups...), Editable: changesDashboard(who, s),
+		Version: s.Version, SavedAt: floorMillis(s.At), SavedBy: s.Author, Note: s.Note,
+	}
 }
 
-func (a *API) formatDashboards(saved []model.SavedDashboard) DashboardList {
+func formatDashboards(who *access.Identity, saved []model.SavedDashboard) DashboardList {
 	list := DashboardList{Dashboards: []DashboardHead{}}
 	for i := range saved {
-		if a.shownDashboard(&saved[i]) {
-			list.Dashboards = append(list.Dashboards, formatDashboard(&saved[i]))
+		if seesDashboard(who, &saved[i]) {
+			list.Dashboards = append(list.Dashboards, formatDashboard(who, &saved[i]))
 		}
 	}
 	return list
@@ -130,7 +140,7 @@ func (a *API) formatDashboards(saved []model.SavedDashboard) DashboardList {
 
 func (a *API) listDashboards(r *http.Request) (any, error) {
 	saved, err := a.options.Dashboards.List(r.Context())
-	return a.formatDashboards(saved), err
+	return formatDashboards(access.From(r.Context()), saved), err
 }
 
 // dashboard finds a version of a dashboard that whoever asks may see, and the number of the newest.
@@ -142,7 +152,7 @@ func (a *API) dashboard(r *http.Request, version uint32) (s model.SavedDashboard
 	s, err = a.options.Dashboards.Get(r.Context(), model.DashboardID(id), 0)
 	newest = s.Version
 	// Whether somebody may see old versions too is what the newest one says.
-	if err == nil && !a.shownDashboard(&s) {
+	if err == nil && !seesDashboard(access.From(r.Context()), &s) {
 		err = api.NotFound(fmt.Sprintf("dashboard %d: not found", id))
 	}
 	if err == nil && version != 0 && version != newest {
@@ -161,7 +171,8 @@ func (a *API) getDashboard(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return DashboardAnswer{DashboardHead: formatDashboard(&s), Newest: newest, Dashboard: s.Body}, nil
+	text, err := ownedBody(&s)
+	return DashboardAnswer{DashboardHead: formatDashboard(access.From(r.Context()), &s), Newest: newest, Dashboard: text}, err
 }
 
 func (a *API) listDashboardVersions(r *http.Request) (any, error) {
@@ -170,7 +181,7 @@ func (a *API) listDashboardVersions(r *http.Request) (any, error) {
 		return nil, err
 	}
 	saved, err := a.options.Dashboards.Versions(r.Context(), s.ID)
-	return a.formatDashboards(saved), err
+	return formatDashboards(access.From(r.Context()), saved), err
 }
 
 // maxNoteBytes bounds the note of a version.
@@ -189,12 +200,15 @@ func (a *API) readDashboard(r *http.Request) (s model.SavedDashboard, d *dashboa
 		return s, nil, dashboardError(err)
 	}
 	s = model.SavedDashboard{Version: body.Version, Note: strings.TrimSpace(body.Note), At: a.options.Now().UnixNano(), Author: authorOf(r)}
-	return s, d, encodeDashboard(&s, d)
+	return s, d, nil
 }
 
+// encodeDashboard fills in what is kept of a dashboard. The owner is kept by id, so that it stays right when a user gets another name.
 func encodeDashboard(s *model.SavedDashboard, d *dashboard.Dashboard) (err error) {
-	s.Name, s.Everyone = d.Name, d.Everyone
-	s.Body, err = d.Encode()
+	kept := *d
+	kept.Owner = ""
+	s.Name = d.Name
+	s.Body, err = kept.Encode()
 	return dashboardError(err)
 }
 
@@ -222,18 +236,41 @@ func (a *API) createDashboard(r *http.Request) (any, error) {
 	if s.Version != 0 {
 		return nil, api.BadRequest("version is given for a new dashboard; save the one that it belongs to with PUT /api/dashboards/ID")
 	}
+	who := access.From(r.Context())
+	if err := a.mayMakeDashboard(r, who); err != nil {
+		return nil, err
+	}
+	if err := a.fillDashboard(who, &s, nil, d); err != nil {
+		return nil, err
+	}
 	if s, err = a.options.Dashboards.Put(r.Context(), s); err != nil {
 		return nil, err
 	}
 	access.Changed(r.Context(), "dashboard "+s.Name, nil, d)
-	return formatDashboard(&s), nil
+	return formatDashboard(who, &s), nil
+}
+
+// fillDashboard sets what is kept of a dashboard, if whoever sends it may have it kept like that. old is nil for a new one.
+func (a *API) fillDashboard(who *access.Identity, s, old *model.SavedDashboard, d *dashboard.Dashboard) error {
+	if err := mayShow(who, d); err != nil {
+		return err
+	}
+	if err := a.setOwner(who, s, old, d); err != nil {
+		return err
+	}
+	d.Owner = s.OwnerName
+	return encodeDashboard(s, d)
+}
+
+// changeable is dashboard for whoever may change it.
+func (a *API) changeable(r *http.Request) (s model.SavedDashboard, newest uint32, err error) {
+	if s, newest, err = a.dashboard(r, 0); err == nil && !changesDashboard(access.From(r.Context()), &s) {
+		err = denied("the dashboard %.100q is changed by its owner, by administrators and, where it is not private, by editors of all hosts", s.Name)
+	}
+	return s, newest, err
 }
 
 func (a *API) saveDashboard(r *http.Request) (any, error) {
-	id, err := parseID("the dashboard's id", r.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
 	s, d, err := a.readDashboard(r)
 	if err != nil {
 		return nil, err
@@ -241,20 +278,24 @@ func (a *API) saveDashboard(r *http.Request) (any, error) {
 	if s.Version == 0 {
 		return nil, api.BadRequest("version is missing, expected the one that the change was made from")
 	}
-	s.ID = model.DashboardID(id)
-	old, err := a.options.Dashboards.Get(r.Context(), s.ID, 0)
+	old, _, err := a.changeable(r)
 	if err != nil {
+		return nil, err
+	}
+	s.ID = old.ID
+	who := access.From(r.Context())
+	if err := a.fillDashboard(who, &s, &old, d); err != nil {
 		return nil, err
 	}
 	if s, err = a.options.Dashboards.Put(r.Context(), s); err != nil {
 		return nil, err
 	}
 	access.Changed(r.Context(), "dashboard "+s.Name, json.RawMessage(old.Body), d)
-	return formatDashboard(&s), nil
+	return formatDashboard(who, &s), nil
 }
 
 func (a *API) deleteDashboard(r *http.Request) (any, error) {
-	s, _, err := a.dashboard(r, 0)
+	s, _, err := a.changeable(r)
 	if err != nil {
 		return nil, err
 	}
@@ -266,9 +307,9 @@ func (a *API) deleteDashboard(r *http.Request) (any, error) {
 func decodeSaved(saved []model.SavedDashboard) ([]*dashboard.Dashboard, error) {
 	list := make([]*dashboard.Dashboard, 0, len(saved))
 	for i := range saved {
-		d, err := dashboard.Decode(saved[i].Body)
+		d, err := ownedDashboard(&saved[i])
 		if err != nil {
-			return nil, fmt.Errorf("dashboard %q as it is kept: %w", saved[i].Name, err)
+			return nil, err
 		}
 		list = append(list, d)
 	}
@@ -302,7 +343,7 @@ func (a *API) dashboardFile(r *http.Request) ([]byte, error) {
 	var chosen []model.SavedDashboard
 	for i := range saved {
 		name := strings.ToLower(saved[i].Name)
-		if a.shownDashboard(&saved[i]) && (len(p.values["name"]) == 0 || wanted[name]) {
+		if seesDashboard(access.From(r.Context()), &saved[i]) && (len(p.values["name"]) == 0 || wanted[name]) {
 			chosen = append(chosen, saved[i])
 			delete(wanted, name)
 		}
@@ -317,55 +358,87 @@ func (a *API) dashboardFile(r *http.Request) ([]byte, error) {
 	return dashboard.Format(list)
 }
 
+// dashboardFilePlan is a file of dashboards, what applying it does, and what is then kept of each.
+type dashboardFilePlan struct {
+	steps []dashboard.Step
+	want  []*dashboard.Dashboard
+	puts  []model.SavedDashboard
+}
+
 // dashboardSteps reads a file and says what applying it does.
-func (a *API) dashboardSteps(r *http.Request) (steps []dashboard.Step, want []*dashboard.Dashboard, err error) {
+func (a *API) dashboardSteps(r *http.Request) (*dashboardFilePlan, error) {
 	p := readParams(r)
 	replace := p.flag("replace")
 	if p.err != nil {
-		return nil, nil, p.err
+		return nil, p.err
 	}
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
-		return nil, nil, api.BodyError(err)
+		return nil, api.BodyError(err)
 	}
-	if want, err = dashboard.Parse(text); err != nil {
-		return nil, nil, dashboardError(err)
+	plan := &dashboardFilePlan{}
+	if plan.want, err = dashboard.Parse(text); err != nil {
+		return nil, dashboardError(err)
 	}
 	saved, err := a.options.Dashboards.All(r.Context())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	have, err := decodeSaved(saved)
+	if plan.puts, err = a.fileDashboards(r, plan.want, saved); err != nil {
+		return nil, err
+	}
+	who := access.From(r.Context())
+	have, err := decodeSaved(slices.DeleteFunc(saved, func(s model.SavedDashboard) bool { return !changesDashboard(who, &s) }))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	steps, err = dashboard.Plan(have, want, replace)
-	return steps, want, err
+	plan.steps, err = dashboard.Plan(have, plan.want, replace)
+	return plan, err
+}
+
+// fileDashboards are the dashboards of a file as they are to be kept, in its order.
+func (a *API) fileDashboards(r *http.Request, want []*dashboard.Dashboard, saved []model.SavedDashboard) ([]model.SavedDashboard, error) {
+	who := access.From(r.Context())
+	var puts []model.SavedDashboard
+	for _, d := range want {
+		var old *model.SavedDashboard
+		if i := slices.IndexFunc(saved, func(s model.SavedDashboard) bool { return strings.EqualFold(s.Name, d.Name) }); i >= 0 {
+			old = &saved[i]
+		}
+		if old != nil && !changesDashboard(who, old) {
+			return nil, denied("the name %.100q is that of a private dashboard of somebody else; choose another one", d.Name)
+		}
+		s := model.SavedDashboard{Note: "from a file"}
+		if err := a.fillDashboard(who, &s, old, d); err != nil {
+			return nil, err
+		}
+		puts = append(puts, s)
+	}
+	return puts, nil
 }
 
 func (a *API) planDashboards(r *http.Request) (any, error) {
-	steps, _, err := a.dashboardSteps(r)
-	return DashboardPlan{Steps: steps}, err
+	plan, err := a.dashboardSteps(r)
+	if err != nil {
+		return nil, err
+	}
+	return DashboardPlan{Steps: plan.steps}, nil
 }
 
 func (a *API) applyDashboards(r *http.Request) (any, error) {
-	steps, want, err := a.dashboardSteps(r)
+	plan, err := a.dashboardSteps(r)
 	if err != nil {
 		return nil, err
 	}
 	change := model.DashboardChange{At: a.options.Now().UnixNano(), Author: authorOf(r)}
-	for n, step := range steps {
+	for n, step := range plan.steps {
 		switch step.What {
 		case "delete":
 			change.Deletes = append(change.Deletes, step.Name)
 		case "create", "change":
-			s := model.SavedDashboard{Note: "from a file"}
-			if err := encodeDashboard(&s, want[n]); err != nil {
-				return nil, err
-			}
-			change.Puts = append(change.Puts, s)
+			change.Puts = append(change.Puts, plan.puts[n])
 		}
 	}
-	access.Changed(r.Context(), "dashboards, from a file", nil, steps)
-	return DashboardPlan{Steps: steps}, a.options.Dashboards.Apply(r.Context(), change)
+	access.Changed(r.Context(), "dashboards, from a file", nil, plan.steps)
+	return DashboardPlan{Steps: plan.steps}, a.options.Dashboards.Apply(r.Context(), change)
 }

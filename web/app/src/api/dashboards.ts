@@ -7,6 +7,12 @@ export interface DashboardHead {
   id: string;
   name: string;
   everyone: boolean;
+  /** The user whose it is; empty for nobody's. */
+  owner: string;
+  private: boolean;
+  groups: string[];
+  /** Whoever asks may change it. */
+  editable: boolean;
   version: number;
   saved_at: number;
   saved_by: string;
@@ -74,6 +80,9 @@ export interface Dashboard {
   name: string;
   description?: string;
   everyone?: boolean;
+  owner?: string;
+  private?: boolean;
+  groups?: string[];
   range?: string;
   refresh_seconds?: number;
   variables?: Variable[];

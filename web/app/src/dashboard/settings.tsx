@@ -3,8 +3,10 @@
 import { useState } from 'preact/hooks';
 import type { Dashboard, Variable, VariableKind } from '../api/dashboards.ts';
 import type { Host } from '../api/types.ts';
-import { Check, Choice, Field, Form } from '../part/form.tsx';
+import { Choice, Field, Form } from '../part/form.tsx';
 import { Dialog } from './dialog.tsx';
+import { useCell } from '../state/cell.ts';
+import { type Me, mayEdit, mayEditSome, me } from '../state/me.ts';
 import { tidy } from './tidy.ts';
 import { groupNames } from './widgetform.tsx';
 
@@ -35,7 +37,7 @@ export function SettingsForm({ dashboard: first, hosts, done, close }: Props) {
         <Field label="Description" value={dashboard.description ?? ''} required={false} set={(description) => set({ description })} />
         <Field label="Time range" value={dashboard.range ?? ''} required={false} hint="That it opens with, such as 6h; empty for the page's own." set={(range) => set({ range })} />
         <Field label="Ask queries again every … seconds" value={String(dashboard.refresh_seconds ?? '')} required={false} hint="5 to 3,600; empty for 10." set={(text) => set({ refresh_seconds: Number(text) || undefined })} />
-        <Check label="People who see only some hosts may see it, with the values of their hosts" value={dashboard.everyone === true} set={(everyone) => set({ everyone })} />
+        <Sharing dashboard={dashboard} set={set} />
         <fieldset>
           <legend>Variables: $name in a widget stands for what is chosen</legend>
           {variables.map((one, n) => (
@@ -66,4 +68,60 @@ export function SettingsForm({ dashboard: first, hosts, done, close }: Props) {
       </Form>
     </Dialog>
   );
+}
+
+type Seen = 'private' | 'all hosts' | 'everyone';
+
+const SEEN: Record<Seen, string> = {
+  private: 'only its owner and administrators',
+  'all hosts': 'people who see all hosts',
+  everyone: 'everyone, with the values of the hosts they may see',
+};
+
+const seenBy = (dashboard: Dashboard): Seen => (dashboard.private === true ? 'private' : dashboard.everyone === true ? 'everyone' : 'all hosts');
+
+// What somebody may choose: who is no editor keeps it to themselves, who sees only some hosts cannot show it to everyone.
+function seenChoices(who: Me | null | undefined, now: Seen): Seen[] {
+  const may: Seen[] = mayEdit(who) ? ['private', 'all hosts', 'everyone'] : mayEditSome(who) ? ['private', 'all hosts'] : ['private'];
+  return may.includes(now) ? may : [...may, now];
+}
+
+function Sharing({ dashboard, set }: { dashboard: Dashboard; set: (change: Partial<Dashboard>) => void }) {
+  const who = useCell(me);
+  const now = seenBy(dashboard);
+  return (
+    <fieldset>
+      <legend>Who sees it</legend>
+      <label class="field">
+        <span>Seen by</span>
+        <select value={now} onChange={(event) => set({ private: event.currentTarget.value === 'private', everyone: event.currentTarget.value === 'everyone' })}>
+          {seenChoices(who, now).map((one) => (
+            <option key={one} value={one}>
+              {SEEN[one]}
+            </option>
+          ))}
+        </select>
+      </label>
+      {mayEditSome(who) && (
+        <Field
+          label="And by members of the user groups"
+          value={(dashboard.groups ?? []).join(', ')}
+          required={false}
+          hint="With commas between; they see the values of the hosts they may see."
+          set={(text) => set({ groups: text.split(',').map((name) => name.trimStart()) })}
+        />
+      )}
+      {who?.role === 'administrator' ? (
+        <Field label="Owner" value={dashboard.owner ?? ''} required={false} hint="Name of a user." set={(owner) => set({ owner })} />
+      ) : (
+        dashboard.owner && <p class="muted">Owner: {dashboard.owner}</p>
+      )}
+    </fieldset>
+  );
+}
+
+/** seenWords says in lists who may see a dashboard. */
+export function seenWords(one: { private: boolean; everyone: boolean; groups: string[] }): string {
+  const first = one.private ? (one.groups.length > 0 ? '' : 'owner') : one.everyone ? 'everyone' : 'who sees all hosts';
+  return [first, ...one.groups].filter((text) => text !== '').join(', ');
 }

@@ -47,11 +47,15 @@ export function mistakeIn(widget: Widget): string {
 
 /** tidy leaves out what is empty, as files do. */
 export function tidy(dashboard: Dashboard): Dashboard {
-  const { name, description, everyone, range, refresh_seconds: refresh, variables = [], widgets } = dashboard;
+  const { name, description, everyone, owner, private: own, groups = [], range, refresh_seconds: refresh, variables = [], widgets } = dashboard;
+  const names = groups.map((one) => one.trim()).filter((one) => one !== '');
   return {
     name: name.trim(),
     ...(description ? { description } : {}),
     ...(everyone ? { everyone } : {}),
+    ...(owner ? { owner } : {}),
+    ...(own ? { private: own } : {}),
+    ...(names.length > 0 ? { groups: names } : {}),
     ...(range ? { range } : {}),
     ...(refresh ? { refresh_seconds: refresh } : {}),
     ...(variables.length > 0 ? { variables: variables.map(tidyVariable) } : {}),

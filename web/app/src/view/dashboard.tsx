@@ -22,7 +22,7 @@ import { useLoad, useTitle } from '../part/load.ts';
 import { Empty, Failure } from '../part/notice.tsx';
 import { useCell } from '../state/cell.ts';
 import { live } from '../state/live.ts';
-import { mayEdit, me } from '../state/me.ts';
+import { mayEditSome, me } from '../state/me.ts';
 import { go, href, route, setParams } from '../state/route.ts';
 import { dateTime } from '../time/clock.ts';
 import { rangeFromParams } from '../time/range.ts';
@@ -30,6 +30,9 @@ import { rangeFromParams } from '../time/range.ts';
 const MAX_HOSTS = 10_000;
 const MAX_HOST_ITEMS = 10_000;
 const NEW: Dashboard = { name: '', widgets: [] };
+
+// Who is no editor makes dashboards of their own.
+const mine = (dashboard: Dashboard): Dashboard => (mayEditSome(me.value) ? dashboard : { ...dashboard, private: true });
 
 export function DashboardView({ id }: { id: string }) {
   const { params } = useCell(route);
@@ -42,9 +45,9 @@ export function DashboardView({ id }: { id: string }) {
         const saved = await getDashboard(id, version, signal);
         return { saved, dashboard: saved.dashboard };
       }
-      if (from === '') return { saved: null, dashboard: NEW };
+      if (from === '') return { saved: null, dashboard: mine(NEW) };
       const [host, items] = await Promise.all([getHost(from, signal), getItems({ host: from, limit: MAX_HOST_ITEMS }, signal)]);
-      return { saved: null, dashboard: dashboardOf(host, items.items) };
+      return { saved: null, dashboard: mine(dashboardOf(host, items.items)) };
     },
     [id, version, from],
   );
@@ -65,7 +68,6 @@ interface OpenedProps {
 
 function Opened({ id, saved, dashboard, hosts, reload }: OpenedProps) {
   const { params } = useCell(route);
-  const who = useCell(me);
   const [draft, setDraft] = useState<Dashboard | null>(saved === null ? dashboard : null);
   const [failure, setFailure] = useState('');
   const shown = draft ?? dashboard;
@@ -76,7 +78,7 @@ function Opened({ id, saved, dashboard, hosts, reload }: OpenedProps) {
   useEffect(() => {
     if (dashboard.range !== undefined && rangeFromParams(params).kind === 'auto') setParams({ last: dashboard.range });
   }, []);
-  const changes = mayEdit(who);
+  const changes = saved === null || saved.editable;
   const kiosk = params.get('kiosk') === '1';
   const old = saved !== null && saved.version !== saved.newest;
   const restore = async (version: number): Promise<void> => {
@@ -160,7 +162,7 @@ function newWidget(dashboard: Dashboard): Widget {
 function NoWidgets({ edits, changes }: { edits: boolean; changes: boolean }) {
   return (
     <Empty title="There is nothing on this dashboard yet.">
-      <p class="muted">{edits ? 'Add a widget: a chart, a number, a table, problems, text.' : changes ? 'Edit it and add widgets.' : 'An editor can add widgets.'}</p>
+      <p class="muted">{edits ? 'Add a widget: a chart, a number, a table, problems, text.' : changes ? 'Edit it and add widgets.' : 'Its owner can add widgets.'}</p>
     </Empty>
   );
 }

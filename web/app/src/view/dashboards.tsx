@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { getHosts } from '../api/client.ts';
 import { applyFile, type DashboardHead, getDashboards, planFile, type PlanStep } from '../api/dashboards.ts';
+import { seenWords } from '../dashboard/settings.tsx';
 import { said } from '../part/form.tsx';
 import { Link } from '../part/link.tsx';
 import { useLoad } from '../part/load.ts';
@@ -10,7 +11,7 @@ import { Empty, Failure } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { live } from '../state/live.ts';
-import { mayEdit, me } from '../state/me.ts';
+import { mayEdit, mayEditSome, me } from '../state/me.ts';
 import { go, href } from '../state/route.ts';
 import { dateTime } from '../time/clock.ts';
 
@@ -24,10 +25,10 @@ export function DashboardsView() {
   return (
     <div class="page">
       <h1>Dashboards</h1>
-      {changes && <New />}
+      <New />
       {dashboards.length === 0 ? (
         <Empty title="There are no dashboards yet.">
-          <p>{changes ? 'Make one of a host with one click, or begin with an empty one.' : 'People who may change things can make some; a host has its charts without any.'}</p>
+          <p>Make one of a host with one click, or begin with an empty one.{!mayEditSome(who) && ' Yours are seen by you and by administrators.'}</p>
         </Empty>
       ) : (
         <Table caption="Dashboards" columns={COLUMNS} rows={dashboards} rowKey={(one) => one.id} rowLink={(one) => `/dashboards/${one.id}`} sort="name" />
@@ -42,7 +43,8 @@ const COLUMNS: Column<DashboardHead>[] = [
   { id: 'version', title: 'Version', cell: (one) => one.version, sort: (one) => one.version, number: true, minor: true },
   { id: 'saved', title: 'Saved', cell: (one) => dateTime(one.saved_at), sort: (one) => one.saved_at, number: true },
   { id: 'by', title: 'By', cell: (one) => one.saved_by, sort: (one) => one.saved_by, class: 'anywhere' },
-  { id: 'everyone', title: 'Seen by', cell: (one) => (one.everyone ? 'everyone' : 'who sees all hosts'), minor: true },
+  { id: 'owner', title: 'Owner', cell: (one) => one.owner, sort: (one) => one.owner, class: 'anywhere', minor: true },
+  { id: 'everyone', title: 'Seen by', cell: seenWords, minor: true },
 ];
 
 function New() {

@@ -21,7 +21,6 @@ import { OnlyHere } from '../part/onlyhere.tsx';
 import { Scenarios } from '../part/scenarios.tsx';
 import { useCell } from '../state/cell.ts';
 import { live, problemsChanged, serverNow } from '../state/live.ts';
-import { mayEdit, me } from '../state/me.ts';
 import { useTrapper } from '../state/trapper.ts';
 import { windowKey, windowNow } from '../state/window.ts';
 import { Facts } from './facts.tsx';
@@ -81,7 +80,6 @@ const STATE_WORDS = { ok: 'agent answers', silent: 'agent is silent', unknown: '
 const VALUE_WORDS = { ok: 'values arrive', silent: 'no new value', unknown: 'nothing came yet' };
 
 function HostTitle({ host, items }: { host: Host; items: Item[] }) {
-  const who = useCell(me);
   useSecond();
   const uptime = items.find((item) => item.key === 'system.uptime');
   const seconds = uptime === undefined ? null : numberOf(uptime);
@@ -112,7 +110,7 @@ function HostTitle({ host, items }: { host: Host; items: Item[] }) {
       ))}
       <span class="muted title-end">
         {plural(host.items, 'item')}
-        {host.items > 0 && mayEdit(who) && (
+        {host.items > 0 && (
           <>
             {' · '}
             <Link to="/dashboards/new" query={{ 'from-host': host.id }} class="markdown-link">
