@@ -75,10 +75,7 @@ func (c *Condition) compile() (test, error) {
 	if !ok {
 		return t, fmt.Errorf("type is %.40q, expected host_group, template, host, trigger, name, tag, tag_value, severity, time or suppressed", c.Type)
 	}
-	operator := c.Operator
-	if operator == "" {
-		operator = allowed[0]
-	}
+	operator := c.OperatorOr()
 	if !slices.Contains(allowed, operator) {
 		return t, fmt.Errorf("operator is %.40q, expected one of %s for type %s", operator, strings.Join(allowed, ", "), c.Type)
 	}
@@ -194,8 +191,16 @@ func (c *Condition) texts(s *subject) []string {
 	return nil
 }
 
-// labelOf is the label of a condition at a place: its own, or A … Z, AA, AB ….
-func (c *Condition) labelOf(i int) string {
+// OperatorOr is the condition's operator, or the default of its type.
+func (c *Condition) OperatorOr() string {
+	if allowed := operators[c.Type]; c.Operator == "" && len(allowed) > 0 {
+		return allowed[0]
+	}
+	return c.Operator
+}
+
+// LabelAt is the label of a condition at a place of its action, from 0: its own, or A … Z, AA, AB ….
+func (c *Condition) LabelAt(i int) string {
 	if c.Label != "" {
 		return c.Label
 	}
@@ -218,7 +223,7 @@ func (a *Action) compileRule() (rule, error) {
 	labels := make(map[string]int, len(a.Conditions))
 	for i := range a.Conditions {
 		c := &a.Conditions[i]
-		label := c.labelOf(i)
+		label := c.LabelAt(i)
 		t, err := c.compile()
 		if err != nil {
 			return r, fmt.Errorf("condition %s: %w", label, err)

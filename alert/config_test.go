@@ -235,7 +235,7 @@ func TestRule(t *testing.T) {
 			t.Errorf("formula %.40q was taken", bad)
 		}
 	}
-	if got := (&Condition{}).labelOf(27); got != "AB" {
+	if got := (&Condition{}).LabelAt(27); got != "AB" {
 		t.Errorf("label 27 is %s, want AB", got)
 	}
 }

@@ -134,3 +134,53 @@ func (c *change) touchGroup(ctx context.Context, id uint64) error {
 	}
 	return err
 }
+
+// RenameTemplateGroup gives a template group another name.
+func (d *DB) RenameTemplateGroup(ctx context.Context, id uint64, name string) error {
+	return d.change(ctx, "rename a template group", func(c *change) error {
+		if name == "" || len(name) > maxGroupNameBytes {
+			return fmt.Errorf("%w name of a template group: it has %d bytes, expected 1 to %d", ErrInvalid, len(name), maxGroupNameBytes)
+		}
+		if err := c.knownTemplateGroup(ctx, id); err != nil {
+			return err
+		}
+		other, err := c.id(ctx, "SELECT id FROM object_groups WHERE kind = ? AND name = ? AND id <> ?", templateGroup, name, int64(id))
+		if err != nil {
+			return err
+		}
+		if other != 0 {
+			return fmt.Errorf("%w name of a template group: there is another one %q", ErrInvalid, name)
+		}
+		return c.exec(ctx, "UPDATE object_groups SET name = ? WHERE id = ?", name, int64(id))
+	})
+}
+
+// DeleteTemplateGroup deletes a template group and takes its templates out of it, unless one would be in no group then.
+func (d *DB) DeleteTemplateGroup(ctx context.Context, id uint64) error {
+	return d.change(ctx, "delete a template group", func(c *change) error {
+		if err := c.knownTemplateGroup(ctx, id); err != nil {
+			return err
+		}
+		var alone string
+		err := c.query(ctx, func(r *sql.Rows) error { return r.Scan(&alone) }, `SELECT min(t.template) FROM template_groups g JOIN templates t ON t.id = g.template_id
+			WHERE g.group_id = ? AND NOT EXISTS (SELECT 1 FROM template_groups o WHERE o.template_id = g.template_id AND o.group_id <> g.group_id) HAVING count(*) > 0`, int64(id))
+		if err != nil {
+			return err
+		}
+		if alone != "" {
+			return fmt.Errorf("%w change: the template %q would be in no template group; put it into another first", ErrInvalid, alone)
+		}
+		if err := c.exec(ctx, "DELETE FROM template_groups WHERE group_id = ?", int64(id)); err != nil {
+			return err
+		}
+		return c.exec(ctx, "DELETE FROM object_groups WHERE id = ?", int64(id))
+	})
+}
+
+func (c *change) knownTemplateGroup(ctx context.Context, id uint64) error {
+	found, err := c.id(ctx, "SELECT id FROM object_groups WHERE kind = ? AND id = ?", templateGroup, int64(id))
+	if err == nil && found == 0 {
+		err = fmt.Errorf("template group %d: %w", id, ErrNotFound)
+	}
+	return err
+}

@@ -76,7 +76,9 @@ func TestPermissions_dashboards(t *testing.T) {
 	for _, name := range []string{"administrator", "editor", "limited-editor", "viewer", "limited-viewer"} {
 		sessions[name] = p.session(name)
 	}
-	body := func(name, sharing string) string { return fmt.Sprintf(`{"dashboard":{"name":%q,"widgets":[]%s}}`, name, sharing) }
+	body := func(name, sharing string) string {
+		return fmt.Sprintf(`{"dashboard":{"name":%q,"widgets":[]%s}}`, name, sharing)
+	}
 	try := func(want int, who, method, path, sent string) string {
 		t.Helper()
 		status, text := p.call(method, path, sent, sessions[who], "")

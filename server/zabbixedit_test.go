@@ -199,7 +199,7 @@ func TestZabbix_globals(t *testing.T) {
 	get := `{"filter":{"name":"Tell"},"output":["status"]}`
 	p.mustRPC("action.get", get, editor, &actions)
 	p.mustRPC("action.update", fmt.Sprintf(`{"actionid":%q,"status":1,"esc_period":"5m","pause_suppressed":0}`, actions[0].ActionID), editor, new(any))
-	if _, failure := p.rpc("action.update", fmt.Sprintf(`{"actionid":%q,"operations":[]}`, actions[0].ActionID), editor); !strings.Contains(failure, "changed on the page") {
+	if _, failure := p.rpc("action.update", fmt.Sprintf(`{"actionid":%q,"operations":[{"operationtype":0,"opmessage_usr":[{"userid":"999"}]}]}`, actions[0].ActionID), editor); !strings.Contains(failure, "No permissions to referred object") {
 		t.Errorf("operations: %s", failure)
 	}
 	p.mustRPC("action.get", get, editor, &actions)

@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
 	"tidemark/api"
+	"tidemark/model"
 )
 
 // RenameGroup implements zabbix.Objects.
@@ -77,4 +79,36 @@ func (o zabbixObjects) groupUser(group string) string {
 		}
 	}
 	return ""
+}
+
+// RenameTemplateGroup implements zabbix.Objects.
+func (o zabbixObjects) RenameTemplateGroup(ctx context.Context, id uint64, name string) error {
+	return o.changed(ctx, o.db.RenameTemplateGroup(ctx, id, name))
+}
+
+// DeleteTemplateGroup implements zabbix.Objects.
+func (o zabbixObjects) DeleteTemplateGroup(ctx context.Context, id uint64) error {
+	return o.changed(ctx, o.db.DeleteTemplateGroup(ctx, id))
+}
+
+// PutProxy implements zabbix.Objects.
+func (o zabbixObjects) PutProxy(ctx context.Context, name, description string) (model.ProxyID, error) {
+	id, err := o.db.AddProxy(ctx, name, description)
+	if err != nil {
+		return 0, apiError(err)
+	}
+	return id, o.proxies.refresh(ctx)
+}
+
+// DeleteProxy implements zabbix.Objects.
+func (o zabbixObjects) DeleteProxy(ctx context.Context, name string) error {
+	if err := o.changed(ctx, o.db.RemoveProxy(ctx, name)); err != nil {
+		return err
+	}
+	return errors.Join(o.agents.refresh(ctx), o.proxies.refresh(ctx))
+}
+
+// Alerts implements zabbix.Objects.
+func (o zabbixObjects) Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, error) {
+	return o.alerting.Alerts(ctx, f)
 }

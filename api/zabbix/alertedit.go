@@ -118,7 +118,9 @@ func (c *call) putMedia(made []alert.Media, before any) ([]byte, error) {
 	return encodeJSON(map[string]any{"mediatypeids": ids})
 }
 
-func createMediaTypes(c *call) ([]byte, error) {
+// changeAlerting reads the objects of a call that changes alerting and then puts what they made, while nobody else changes it. Alerting
+// concerns the hosts of everybody.
+func (c *call) changeAlerting(read func(p *params, known *alert.Config) error, put func() ([]byte, error)) ([]byte, error) {
 	given, err := c.objects()
 	if err != nil {
 		return nil, err
@@ -128,57 +130,72 @@ func createMediaTypes(c *call) ([]byte, error) {
 	}
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	known := c.options.Objects.Alerting().Media
-	var made []alert.Media
+	known := c.options.Objects.Alerting()
 	for _, p := range given {
-		p.require("name")
+		if err := read(p, known); err != nil {
+			return nil, err
+		}
+	}
+	return put()
+}
+
+// named finds an object by its id, for a call that changes it and keeps its name.
+func named[T any](p *params, member string, all []T, id, name func(*T) string) (*T, error) {
+	p.require(member)
+	text := p.text(member)
+	for i := range all {
+		if id(&all[i]) == text {
+			return &all[i], p.keepsName("name", name(&all[i]))
+		}
+	}
+	return nil, errNotAllowed
+}
+
+// unused fails for the name of a new object that another one has, one that is there or one of the same call.
+func unused[T any](p *params, what string, known, made []T, name func(*T) string) error {
+	p.require("name")
+	text := p.text("name")
+	same := func(one T) bool { return name(&one) == text }
+	if slices.ContainsFunc(known, same) || slices.ContainsFunc(made, same) {
+		return invalidParams("%s %q already exists.", what, text)
+	}
+	return p.failed
+}
+
+func mediaName(m *alert.Media) string { return m.Name }
+
+func createMediaTypes(c *call) ([]byte, error) {
+	var made []alert.Media
+	return c.changeAlerting(func(p *params, known *alert.Config) error {
 		p.require("type")
+		if err := unused(p, "Media type", known.Media, made, mediaName); err != nil {
+			return err
+		}
 		export := object{"name": p.text("name")}
 		if err := p.fillMedia(export); err != nil {
-			return nil, err
+			return err
 		}
 		m, err := readMedia(export)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			made = append(made, *m)
 		}
-		same := func(k alert.Media) bool { return k.Name == m.Name }
-		if slices.ContainsFunc(known, same) || slices.ContainsFunc(made, same) {
-			return nil, invalidParams("Media type %q already exists.", m.Name)
-		}
-		made = append(made, *m)
-	}
-	return c.putMedia(made, nil)
+		return err
+	}, func() ([]byte, error) { return c.putMedia(made, nil) })
 }
 
 func updateMediaTypes(c *call) ([]byte, error) {
-	given, err := c.objects()
-	if err != nil {
-		return nil, err
-	}
-	if c.visible != nil {
-		return nil, errNotAllowed
-	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	known := c.options.Objects.Alerting().Media
 	var changed []alert.Media
-	for _, p := range given {
-		p.require("mediatypeid")
-		id := p.text("mediatypeid")
-		i := slices.IndexFunc(known, func(m alert.Media) bool { return mediaTypeID(&m) == id })
-		if i < 0 {
-			return nil, errNotAllowed
-		}
-		if err := p.keepsName("name", known[i].Name); err != nil {
-			return nil, err
-		}
-		m, err := c.changedMedia(p, &known[i])
+	return c.changeAlerting(func(p *params, known *alert.Config) error {
+		old, err := named(p, "mediatypeid", known.Media, mediaTypeID, mediaName)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		changed = append(changed, *m)
-	}
-	return c.putMedia(changed, nil)
+		m, err := c.changedMedia(p, old)
+		if err == nil {
+			changed = append(changed, *m)
+		}
+		return err
+	}, func() ([]byte, error) { return c.putMedia(changed, nil) })
 }
 
 // changedMedia is a media type with what is given. What calls do not have, such as secrets and the interval of groups, stays.
@@ -249,68 +266,9 @@ func deleteAlerting[T any](c *call, kind, answer string, all []T, id, name func(
 }
 
 func deleteMediaTypes(c *call) ([]byte, error) {
-	return deleteAlerting(c, "media", "mediatypeids", c.options.Objects.Alerting().Media, mediaTypeID, func(m *alert.Media) string { return m.Name })
+	return deleteAlerting(c, "media", "mediatypeids", c.options.Objects.Alerting().Media, mediaTypeID, mediaName)
 }
 
 func deleteActions(c *call) ([]byte, error) {
-	return deleteAlerting(c, "action", "actionids", c.options.Objects.Alerting().Actions, actionID, func(a *alert.Action) string { return a.Name })
-}
-
-// updateActions switches actions on and off and changes what concerns them as a whole.
-func updateActions(c *call) ([]byte, error) {
-	given, err := c.objects()
-	if err != nil {
-		return nil, err
-	}
-	if c.visible != nil {
-		return nil, errNotAllowed
-	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	known := c.options.Objects.Alerting().Actions
-	var changed []alert.Action
-	ids := []string{}
-	for _, p := range given {
-		p.require("actionid")
-		id := p.text("actionid")
-		i := slices.IndexFunc(known, func(a alert.Action) bool { return actionID(&a) == id })
-		if i < 0 {
-			return nil, errNotAllowed
-		}
-		a := known[i]
-		if err := p.keepsName("name", a.Name); err != nil {
-			return nil, err
-		}
-		if err := p.fillAction(&a); err != nil {
-			return nil, err
-		}
-		changed, ids = append(changed, a), append(ids, id)
-	}
-	if err := c.options.Objects.ApplyAlerting(c.ctx, &alert.Config{Actions: changed}); err != nil {
-		return nil, err
-	}
-	access.Changed(c.ctx, "actions", nil, map[string]any{"actions": ids})
-	return encodeJSON(map[string]any{"actionids": ids})
-}
-
-func (p *params) fillAction(a *alert.Action) error {
-	if _, ok := p.get("status"); ok {
-		a.Disabled = p.number("status", 0, 1) == 1
-	}
-	if text := p.text("esc_period"); text != "" && a.StepDuration.UnmarshalText([]byte(text)) != nil {
-		p.fail("esc_period", "a time unit is expected")
-	}
-	if _, ok := p.get("pause_suppressed"); ok {
-		a.SendSuppressed = p.number("pause_suppressed", 0, 1) == 0
-	}
-	if _, ok := p.get("notify_if_canceled"); ok {
-		a.QuietCancel = p.number("notify_if_canceled", 0, 1) == 0
-	}
-	for _, name := range []string{"filter", "operations", "recovery_operations", "update_operations"} {
-		if _, ok := p.get(name); ok {
-			p.fail(name, "conditions and operations are changed on the page or with tidemark alert, because receivers are not users here")
-		}
-	}
-	p.accept("eventsource", "pause_symptoms")
-	return p.done()
+	return deleteAlerting(c, "action", "actionids", c.options.Objects.Alerting().Actions, actionID, actionName)
 }

@@ -40,7 +40,9 @@ func getActions(c *call) ([]byte, error) {
 			rows = append(rows, a)
 		}
 	}
-	return answer(c, &actionKind, rows)
+	k := actionKind
+	k.selects = actionSelects()
+	return answer(c, &k, rows)
 }
 
 // The types of media; the numbers are Zabbix's.

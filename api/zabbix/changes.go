@@ -45,6 +45,7 @@ func deleteHosts(c *call) ([]byte, error) {
 // templateRefs reads [{"templateid":…}, …]; false when it is not given.
 func (c *call) templateRefs(p *params, name string) ([]Template, bool) {
 	ids, given := p.references(name, "templateid", name+"ids")
+	ids = templateSet(ids)
 	if !given || len(ids) == 0 {
 		return nil, given
 	}
@@ -137,7 +138,7 @@ func (c *call) exported(templateIDs, hostIDs []json.RawMessage) (templates, host
 	}
 	for _, v := range templateIDs {
 		id, _ := scalar(v)
-		i := slices.IndexFunc(known, func(t Template) bool { return formatID(t.ID) == id })
+		i := slices.IndexFunc(known, func(t Template) bool { return templateID(t.ID) == id })
 		if i < 0 {
 			return nil, nil, errNotAllowed
 		}

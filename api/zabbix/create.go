@@ -174,7 +174,7 @@ func (c *call) placeHost(h *exportHost, n *newHost) error {
 	}
 	for _, ref := range n.Templates {
 		id, _ := scalar(ref.ID)
-		i := slices.IndexFunc(known, func(t Template) bool { return formatID(t.ID) == id })
+		i := slices.IndexFunc(known, func(t Template) bool { return templateID(t.ID) == id })
 		if i < 0 || !c.mayLink(known[i].ID) {
 			return errNotAllowed
 		}

@@ -236,6 +236,7 @@ type call struct {
 	open         map[model.TriggerID][]model.Problem
 	groupList    []Group
 	templateList []Template
+	content      map[model.HostID]*contents
 	groupsByName map[string]uint64
 	// room is how many bytes the answer may have.
 	room int

@@ -136,7 +136,7 @@ var ruleKind = kind[ruleRow]{
 		{name: "type", number: true, get: func(r *ruleRow) string { return formatInt(int(r.item.Type)) }},
 		{name: "delay", get: func(r *ruleRow) string { return cmpOr(r.item.Delay, "0") }},
 		{name: "status", number: true, get: func(r *ruleRow) string { return status(r.item.Enabled) }},
-		{name: "templateid", number: true, get: func(r *ruleRow) string { return formatID(r.item.TemplateID) }},
+		{name: "templateid", number: true, get: func(r *ruleRow) string { return templateItemIDText(&r.item) }},
 		{name: "master_itemid", number: true, get: func(r *ruleRow) string { return formatID(r.item.MasterID) }},
 		{name: "flags", number: true, get: func(*ruleRow) string { return "1" }},
 	},
@@ -150,7 +150,7 @@ type ruleRow struct {
 
 // getRules lists the discovery rules of hosts; those of templates are in their exports.
 func getRules(c *call) ([]byte, error) {
-	ids, hosts, groups, templates := c.ids("itemids"), c.ids("hostids"), c.ids("groupids"), c.ids("templateids")
+	ids, hosts, groups, templates := c.ids("itemids"), c.ids("hostids"), c.ids("groupids"), c.templateIDs("templateids")
 	monitored := c.flag("monitored")
 	names, err := c.groupNames(groups)
 	if err != nil {

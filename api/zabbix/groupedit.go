@@ -1,19 +1,43 @@
 package zabbix
 
 import (
+	"context"
 	"slices"
 	"strconv"
 
 	"tidemark/access"
 )
 
+// groupChanges is how one kind of groups is changed.
+type groupChanges struct {
+	// what and member are what errors and the audit log call them.
+	what, member string
+	list         func(context.Context) ([]Group, error)
+	rename       func(ctx context.Context, id uint64, name string) error
+	remove       func(ctx context.Context, id uint64) error
+}
+
+func (c *call) hostGroups() groupChanges {
+	o := c.options.Objects
+	return groupChanges{"Host group", "host_groups", o.Groups, o.RenameGroup, o.DeleteGroup}
+}
+
+func (c *call) templateGroups() groupChanges {
+	o := c.options.Objects
+	return groupChanges{"Template group", "template_groups", o.TemplateGroups, o.RenameTemplateGroup, o.DeleteTemplateGroup}
+}
+
 // updateGroups gives host groups other names.
-func updateGroups(c *call) ([]byte, error) {
+func updateGroups(c *call) ([]byte, error) { return c.renameGroups(c.hostGroups()) }
+
+func updateTemplateGroups(c *call) ([]byte, error) { return c.renameGroups(c.templateGroups()) }
+
+func (c *call) renameGroups(of groupChanges) ([]byte, error) {
 	given, err := c.objects()
 	if err != nil {
 		return nil, err
 	}
-	return c.eachGroup(func(known []Group) ([]string, error) {
+	return c.eachGroup(of, func(known []Group) ([]string, error) {
 		ids, before, after := []string{}, []string{}, []string{}
 		for _, p := range given {
 			p.require("groupid")
@@ -26,40 +50,45 @@ func updateGroups(c *call) ([]byte, error) {
 				return nil, errNotAllowed
 			}
 			if slices.ContainsFunc(known, func(g Group) bool { return g.Name == name && g.ID != known[i].ID }) {
-				return nil, invalidParams("Host group %q already exists.", name)
+				return nil, invalidParams("%s %q already exists.", of.what, name)
 			}
 			if ids = append(ids, id); name == "" || name == known[i].Name {
 				continue
 			}
-			if err := c.options.Objects.RenameGroup(c.ctx, known[i].ID, name); err != nil {
+			if err := of.rename(c.ctx, known[i].ID, name); err != nil {
 				return nil, notAllowed(err)
 			}
 			before, after = append(before, known[i].Name), append(after, name)
 			known[i].Name = name
-			access.Changed(c.ctx, "host_groups", before, after)
+			access.Changed(c.ctx, of.member, before, after)
 		}
 		return ids, nil
 	})
 }
 
 // deleteGroups deletes host groups without which every host still has one.
-func deleteGroups(c *call) ([]byte, error) {
+func deleteGroups(c *call) ([]byte, error) { return c.removeGroups(c.hostGroups()) }
+
+// deleteTemplateGroups deletes template groups without which every template still has one.
+func deleteTemplateGroups(c *call) ([]byte, error) { return c.removeGroups(c.templateGroups()) }
+
+func (c *call) removeGroups(of groupChanges) ([]byte, error) {
 	wanted := c.listIDs()
 	if err := c.done(); err != nil {
 		return nil, err
 	}
-	return c.eachGroup(func(known []Group) ([]string, error) {
+	return c.eachGroup(of, func(known []Group) ([]string, error) {
 		known = slices.DeleteFunc(known, func(g Group) bool { return !wanted.has(g.ID) })
 		if len(known) != len(wanted) {
 			return nil, errNotAllowed
 		}
 		ids, names := []string{}, []string{}
 		for _, g := range known {
-			if err := c.options.Objects.DeleteGroup(c.ctx, g.ID); err != nil {
+			if err := of.remove(c.ctx, g.ID); err != nil {
 				return nil, notAllowed(err)
 			}
 			ids, names = append(ids, strconv.FormatUint(g.ID, 10)), append(names, g.Name)
-			access.Changed(c.ctx, "host_groups", names, nil)
+			access.Changed(c.ctx, of.member, names, nil)
 		}
 		slices.SortFunc(ids, compareNumbers)
 		return ids, nil
@@ -67,13 +96,13 @@ func deleteGroups(c *call) ([]byte, error) {
 }
 
 // eachGroup changes host groups for somebody who sees all hosts, because a group has hosts of everybody.
-func (c *call) eachGroup(change func(known []Group) ([]string, error)) ([]byte, error) {
+func (c *call) eachGroup(of groupChanges, change func(known []Group) ([]string, error)) ([]byte, error) {
 	if c.visible != nil {
 		return nil, errNotAllowed
 	}
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	known, err := c.options.Objects.Groups(c.ctx)
+	known, err := of.list(c.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -82,4 +111,18 @@ func (c *call) eachGroup(change func(known []Group) ([]string, error)) ([]byte, 
 		return nil, err
 	}
 	return encodeJSON(map[string]any{"groupids": ids})
+}
+
+// propagateGroups answers the groups: what a user group may do in a group it may do in those below it always.
+func propagateGroups(c *call) ([]byte, error) {
+	ids, _ := c.references("groups", "groupid", "groupids")
+	c.accept("permissions", "tag_filters")
+	if err := c.done(); err != nil {
+		return nil, err
+	}
+	texts := []string{}
+	for _, id := range sortedIDs(ids) {
+		texts = append(texts, strconv.FormatUint(id, 10))
+	}
+	return encodeJSON(map[string]any{"groupids": texts})
 }

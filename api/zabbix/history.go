@@ -49,7 +49,7 @@ func (c *call) timeRange() model.TimeRange {
 func (c *call) historyItems(of func(model.ValueType) bool) []model.ItemID {
 	items, hosts := c.ids("itemids"), c.ids("hostids")
 	var ids []model.ItemID
-	c.eachItem(items, func(h *model.Host) bool { return hosts.has(uint64(h.ID)) }, func(r itemRow) {
+	c.eachItem(items, c.hosts(), func(h *model.Host) bool { return hosts.has(uint64(h.ID)) }, func(r itemRow) {
 		if of(r.ValueType) {
 			ids = append(ids, r.ID)
 		}

@@ -10,8 +10,14 @@ import (
 	"tidemark/model"
 )
 
-// editable returns a host that the caller may change.
+// editable returns a host that the caller may change, or a template as asHost.
 func (c *call) editable(id model.HostID) (*model.Host, error) {
+	if isTemplate(id) {
+		if h, ok := c.holder(id); ok && c.visible == nil {
+			return h, nil
+		}
+		return nil, errNotAllowed
+	}
 	h, ok := c.host(id)
 	if !ok || !c.mayOnHost(id, model.Editor) {
 		return nil, errNotAllowed
@@ -235,7 +241,7 @@ func (o *owner) addMacros(macros []exportMacro) error {
 
 // massRemoveHosts takes hosts out of groups, unlinks templates with their items, and removes macros by name.
 func massRemoveHosts(c *call) ([]byte, error) {
-	hosts, groups, templates, macros := c.ids("hostids"), c.ids("groupids"), c.ids("templateids_clear"), c.texts("macros")
+	hosts, groups, templates, macros := c.ids("hostids"), c.ids("groupids"), c.templateIDs("templateids_clear"), c.texts("macros")
 	if _, ok := c.get("templateids"); ok {
 		c.fail("templateids", "what is unlinked here takes its items along, so name it in templateids_clear")
 	}

@@ -175,7 +175,7 @@ func selectInventory(_ *call, o output, h **model.Host) any {
 }
 
 func getHosts(c *call) ([]byte, error) {
-	hosts, groups, templates, items, triggers := c.ids("hostids"), c.ids("groupids"), c.ids("templateids"), c.ids("itemids"), c.ids("triggerids")
+	hosts, groups, templates, items, triggers := c.ids("hostids"), c.ids("groupids"), c.templateIDs("templateids"), c.ids("itemids"), c.ids("triggerids")
 	interfaces := c.ids("interfaceids")
 	monitored := c.flag("monitored_hosts") || c.flag("with_monitored_items")
 	proxied := c.ids("proxyids")
@@ -302,7 +302,7 @@ func getInterfaces(c *call) ([]byte, error) {
 func (c *call) pickHosts(o output, ids ...model.HostID) any {
 	var list []*model.Host
 	for _, id := range ids {
-		if h, ok := c.host(id); ok {
+		if h, ok := c.holder(id); ok {
 			list = append(list, h)
 		}
 	}

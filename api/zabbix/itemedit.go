@@ -181,14 +181,14 @@ func (p *params) fillSteps(item object) {
 	item["preprocessing"] = steps
 }
 
-// createItems makes items of hosts.
+// createItems makes items of hosts and templates.
 func createItems(c *call) ([]byte, error) {
 	type made struct {
 		host model.HostID
 		key  string
 	}
 	var all []made
-	_, err := c.eachOnHosts(c.hostInParams, func(p *params, o *owner, h *model.Host) (string, error) {
+	_, err := c.eachOnHosts(c.holderInParams, func(p *params, o *owner, h *model.Host) (string, error) {
 		for _, name := range []string{"name", "key_", "type", "value_type"} {
 			p.require(name)
 		}
@@ -198,7 +198,7 @@ func createItems(c *call) ([]byte, error) {
 		}
 		item := object{"key": p.text("key_")}
 		if slices.ContainsFunc(c.itemsOf(h), func(r itemRow) bool { return r.item != nil && r.Key == item["key"] }) {
-			return "", invalidParams("An item with key %q already exists on the host %q.", item["key"], h.Host)
+			return "", invalidParams("An item with key %q already exists on the %s %q.", item["key"], kindOf(h), h.Host)
 		}
 		if err := c.fillItem(p, item, h, o); err != nil {
 			return "", err
@@ -209,10 +209,13 @@ func createItems(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.configuration = c.options.Configuration()
+	c.renew()
 	ids := make([]string, 0, len(all))
 	for _, m := range all {
-		h, _ := c.host(m.host)
+		h, ok := c.holder(m.host)
+		if !ok {
+			continue // deleted meanwhile
+		}
 		for _, r := range c.itemsOf(h) {
 			if r.Key == m.key {
 				ids = append(ids, formatID(r.ID))
@@ -241,7 +244,7 @@ func (c *call) ownItem(id string) (*model.Host, itemRow, error) {
 	return h, r, nil
 }
 
-// itemOf finds the host of an item that itemid names.
+// itemInParams finds the host or template of an item that itemid names.
 func (c *call) itemInParams(p *params) (*model.Host, error) {
 	p.require("itemid")
 	if p.failed != nil {

@@ -16,10 +16,15 @@ type itemRow struct {
 	item   *model.Item
 	values query.LastValues
 	tags   []model.Tag
+	// history and trends, if not empty, are how long values are kept as text: of items of templates.
+	history, trends string
 }
 
 // itemRow returns an item that the caller may see.
 func (c *call) itemRow(id model.ItemID) (itemRow, bool) {
+	if t, ok := templateOfContent(uint64(id)); ok {
+		return c.templateItem(t, id)
+	}
 	e, ok := c.options.Catalog.Item(id)
 	if !ok || !c.visible.Has(e.HostID) {
 		return itemRow{}, false
@@ -34,7 +39,11 @@ func (c *call) itemRow(id model.ItemID) (itemRow, bool) {
 	return r, true
 }
 
+// itemsOf returns the items of a host or, as asHost, of a template.
 func (c *call) itemsOf(h *model.Host) []itemRow {
+	if isTemplate(h.ID) {
+		return slices.Clone(c.contentsOf(h).items)
+	}
 	var rows []itemRow
 	for _, id := range c.options.Catalog.HostItems(h.ID) {
 		if r, ok := c.itemRow(id); ok {
@@ -120,10 +129,10 @@ var itemKind = kind[itemRow]{
 		{name: "units", get: func(r *itemRow) string { return r.Units }},
 		{name: "delay", get: func(r *itemRow) string { return r.delay() }},
 		{name: "history", get: func(r *itemRow) string {
-			return r.of(func(i *model.Item) string { return strconv.FormatInt(int64(i.History.Seconds()), 10) }, "")
+			return cmpOr(r.history, r.of(func(i *model.Item) string { return strconv.FormatInt(int64(i.History.Seconds()), 10) }, ""))
 		}},
 		{name: "trends", get: func(r *itemRow) string {
-			return r.of(func(i *model.Item) string { return strconv.FormatInt(int64(i.Trends.Seconds()), 10) }, "")
+			return cmpOr(r.trends, r.of(func(i *model.Item) string { return strconv.FormatInt(int64(i.Trends.Seconds()), 10) }, ""))
 		}},
 		{name: "status", number: true, get: func(r *itemRow) string { return status(r.enabled()) }},
 		{name: "state", number: true, get: func(r *itemRow) string { return formatBool(r.values.Reason != "") }},
@@ -133,7 +142,7 @@ var itemKind = kind[itemRow]{
 			return r.of(func(i *model.Item) string { return flags(i.DiscoveredBy) }, "0")
 		}},
 		{name: "templateid", number: true, get: func(r *itemRow) string {
-			return r.of(func(i *model.Item) string { return formatID(i.TemplateID) }, "0")
+			return r.of(templateItemIDText, "0")
 		}},
 		{name: "master_itemid", number: true, get: func(r *itemRow) string {
 			return r.of(func(i *model.Item) string { return formatID(i.MasterID) }, "0")
@@ -147,6 +156,15 @@ var itemKind = kind[itemRow]{
 		{name: "prevvalue", get: func(r *itemRow) string { return lastValue(r.values.Previous) }},
 		{name: "uuid", get: func(r *itemRow) string { return r.of(func(i *model.Item) string { return i.UUID }, "") }},
 	},
+	filters: []field[itemRow]{{name: "host", get: func(r *itemRow) string { return r.Host }}},
+}
+
+// templateItemIDText is the id of the template's item that an item was inherited from.
+func templateItemIDText(i *model.Item) string {
+	if i.TemplateID == 0 {
+		return "0"
+	}
+	return strconv.FormatUint(templateItemID(i.TemplateID, i.Key), 10)
 }
 
 func itemSelects() []selection[itemRow] {
@@ -175,13 +193,11 @@ func itemSelects() []selection[itemRow] {
 }
 
 func getItems(c *call) ([]byte, error) {
-	items, hosts, groups, triggers, templates := c.ids("itemids"), c.ids("hostids"), c.ids("groupids"), c.ids("triggerids"), c.ids("templateids")
+	items, hosts, groups, triggers, templates := c.ids("itemids"), c.ids("hostids"), c.ids("groupids"), c.ids("triggerids"), c.templateIDs("templateids")
 	monitored, withTriggers, inherited := c.flag("monitored"), c.flag("with_triggers"), c.text("inherited")
 	host, group := c.text("host"), c.text("group")
 	c.accept("webitems")
-	if c.flag("templated") {
-		items = idSet{} // items of templates are not listed
-	}
+	templated, given := c.flag("templated"), c.object["templated"] != nil
 	conditions, either := c.tags()
 	k := itemKind
 	k.selects = itemSelects()
@@ -199,11 +215,21 @@ func getItems(c *call) ([]byte, error) {
 	}
 	wanted := c.triggerItems(triggers)
 	fits := func(h *model.Host) bool {
-		return hosts.has(uint64(h.ID)) && inGroups(names, h) && hasAny(templates, h.Templates) && (!monitored || h.Enabled) &&
+		return askedHolder(hosts, templates, h.ID) && inGroups(names, h) && (!monitored || h.Enabled) &&
 			(host == "" || h.Host == host) && (group == "" || slices.Contains(h.Groups, group))
 	}
+	holders, err := c.templatesAsked(templates, hosts, l.filter["host"], templated)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case monitored || given && !templated:
+		holders = c.hosts()
+	case templates == nil && !templated:
+		holders = append(c.hosts(), holders...)
+	}
 	var rows []itemRow
-	c.eachItem(items, fits, func(r itemRow) {
+	c.eachItem(items, holders, fits, func(r itemRow) {
 		ok := (wanted == nil || wanted[r.ID]) && (!monitored || r.enabled()) && matchTags(conditions, either, r.tags) &&
 			(inherited == "" || (r.item != nil && r.item.TemplateID != 0) == (inherited != "0")) && (!withTriggers || len(c.triggersWith(r.HostID, r.ID)) > 0)
 		if ok {
@@ -225,25 +251,20 @@ func getItems(c *call) ([]byte, error) {
 }
 
 // eachItem calls fn with the items that were asked for, of hosts that fit, by host and id.
-func (c *call) eachItem(items idSet, fits func(*model.Host) bool, fn func(itemRow)) {
+func (c *call) eachItem(items idSet, holders []*model.Host, fits func(*model.Host) bool, fn func(itemRow)) {
 	if items != nil {
-		ids := make([]uint64, 0, len(items))
-		for id := range items {
-			ids = append(ids, id)
-		}
-		slices.Sort(ids)
-		for _, id := range ids {
+		for _, id := range sortedIDs(items) {
 			r, ok := c.itemRow(model.ItemID(id))
 			if !ok {
 				continue
 			}
-			if h, ok := c.host(r.HostID); ok && fits(h) {
+			if h, ok := c.holder(r.HostID); ok && fits(h) {
 				fn(r)
 			}
 		}
 		return
 	}
-	for _, h := range c.hosts() {
+	for _, h := range holders {
 		if c.ctx.Err() != nil {
 			return
 		}

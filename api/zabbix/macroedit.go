@@ -28,12 +28,12 @@ func (c *call) eachOnHosts(find func(*params) (*model.Host, error), change func(
 	defer c.changing.Unlock()
 	ids := []string{}
 	for _, p := range given {
-		c.configuration = c.options.Configuration()
+		c.renew()
 		h, err := find(p)
 		if err != nil {
 			return nil, err
 		}
-		o, err := c.readOwner("host", h.Host)
+		o, err := c.readOwner(kindOf(h), h.Host)
 		if err != nil {
 			return nil, err
 		}
@@ -49,13 +49,22 @@ func (c *call) eachOnHosts(find func(*params) (*model.Host, error), change func(
 	return ids, nil
 }
 
-// hostInParams finds the host that hostid names.
-func (c *call) hostInParams(p *params) (*model.Host, error) {
+// holderInParams finds the host or template that hostid names.
+func (c *call) holderInParams(p *params) (*model.Host, error) {
 	p.require("hostid")
 	if p.failed != nil {
 		return nil, p.failed
 	}
 	return c.editable(model.HostID(p.number("hostid", 0, math.MaxInt64)))
+}
+
+// hostInParams finds the host that hostid names.
+func (c *call) hostInParams(p *params) (*model.Host, error) {
+	h, err := c.holderInParams(p)
+	if err == nil && isTemplate(h.ID) {
+		return nil, invalidParams(`Invalid parameter "/%shostid": this is for hosts; change a template with template.update.`, p.place)
+	}
+	return h, err
 }
 
 // hostOfMacro finds the host of a macro by the macro's id.
@@ -129,12 +138,12 @@ func (c *call) deleteEach(answer string, find func(id string) (*model.Host, erro
 	}
 	slices.SortFunc(texts, func(a, b string) int { return compareNumbers(b, a) }) // interfaces are counted: the last goes first
 	for _, id := range texts {
-		c.configuration = c.options.Configuration()
+		c.renew()
 		h, err := find(id)
 		if err != nil {
 			return nil, err
 		}
-		o, err := c.readOwner("host", h.Host)
+		o, err := c.readOwner(kindOf(h), h.Host)
 		if err != nil {
 			return nil, err
 		}

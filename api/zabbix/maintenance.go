@@ -291,6 +291,11 @@ func deleteMaintenances(c *call) ([]byte, error) {
 	return encodeJSON(map[string]any{"maintenanceids": texts})
 }
 
+// maintained reports whether a host is in maintenance now.
+func (c *call) maintained(h *model.Host) bool {
+	return maintenanceOf(c.options.Objects.Alerting().Maintenances, h, c.options.Now()) != nil
+}
+
 // maintenanceOf returns the maintenance that a host is in now; nil for none.
 func maintenanceOf(list []alert.Maintenance, h *model.Host, now time.Time) *alert.Maintenance {
 	for i := range list {

@@ -37,6 +37,13 @@ var userKind = kind[model.User]{
 	},
 }
 
+// accessFields are those that getAccess adds: what the user groups of a user say in Zabbix.
+var accessFields = []field[model.User]{
+	{name: "gui_access", number: true, get: func(*model.User) string { return "0" }},
+	{name: "debug_mode", number: true, get: func(*model.User) string { return "0" }},
+	{name: "users_status", number: true, get: func(u *model.User) string { return formatBool(u.Disabled) }},
+}
+
 // getUsers lists all users for administrators, and for others themselves.
 func getUsers(c *call) ([]byte, error) {
 	ids, groups := c.ids("userids"), c.ids("usrgrpids")
@@ -48,12 +55,15 @@ func getUsers(c *call) ([]byte, error) {
 		}
 	}
 	k := userKind
+	if c.flag("getAccess") {
+		k.fields = slices.Concat(k.fields, accessFields)
+	}
 	k.selects = []selection[model.User]{
 		{"selectRole", "role", func(_ *call, o output, u *model.User) any { return pick(o, &roleKind, &u.Role) }},
 		{"selectUsrgrps", "usrgrps", func(c *call, o output, u *model.User) any {
 			return pickAll(o, &userGroupKind, c.userGroups(func(g *model.UserGroup) bool { return slices.Contains(u.Groups, g.Name) }))
 		}},
-		{"selectMedias", "medias", func(*call, output, *model.User) any { return []string{} }},
+		{"selectMedias", "medias", func(c *call, _ output, u *model.User) any { return c.shownMedias(u) }},
 		{"selectMediatypes", "mediatypes", func(*call, output, *model.User) any { return []string{} }},
 	}
 	return answer(c, &k, rows)
@@ -194,6 +204,10 @@ func changeUsers(c *call, update bool) ([]byte, error) {
 	}
 	ids := []string{}
 	for _, p := range list {
+		media, given, err := c.readMedias(p)
+		if err != nil {
+			return nil, err
+		}
 		u, password, err := c.readUser(p, update)
 		if err != nil {
 			return nil, err
@@ -206,6 +220,11 @@ func changeUsers(c *call, update bool) ([]byte, error) {
 			return nil, ownError(err)
 		}
 		access.Changed(c.ctx, "user "+u.Name, before, shownUser(&u))
+		if given {
+			if err := c.putMedias(u.Name, media); err != nil {
+				return nil, err
+			}
+		}
 		ids = append(ids, formatID(u.ID))
 	}
 	return encodeJSON(map[string]any{"userids": ids})

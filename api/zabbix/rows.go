@@ -17,6 +17,8 @@ type kind[T any] struct {
 	name, id string
 	fields   []field[T]
 	selects  []selection[T]
+	// filters are members that are only looked at: of filter, not of output.
+	filters []field[T]
 	// groupings are by what groupCount counts; none when it counts nothing by itself.
 	groupings []grouping[T]
 }
@@ -34,6 +36,16 @@ type selection[T any] struct {
 	param, name string
 	// get returns what encodes in JSON: a list of objects for output, or one.
 	get func(c *call, o output, row *T) any
+}
+
+// filtered is field for a member that filter names.
+func (k *kind[T]) filtered(name string) *field[T] {
+	for i := range k.filters {
+		if k.filters[i].name == name {
+			return &k.filters[i]
+		}
+	}
+	return k.field(name)
 }
 
 func (k *kind[T]) field(name string) *field[T] {
@@ -125,7 +137,7 @@ func readMembers[T any](c *call, k *kind[T], name string) map[string][]string {
 		}
 		texts, ok := scalars(value)
 		switch {
-		case k.field(member) == nil:
+		case k.field(member) == nil && (name != "filter" || k.filtered(member) == nil):
 			c.fail(name, fmt.Sprintf("a %s has no member %.100q to look at", k.name, member))
 		case !ok:
 			c.fail(name+"/"+member, "a character string or an array of them is expected")
@@ -190,7 +202,7 @@ func compareNumbers(x, y string) int {
 
 func (l *lookup[T]) fits(k *kind[T], row *T) bool {
 	for name, values := range l.filter {
-		if !slices.Contains(values, k.field(name).get(row)) {
+		if !slices.Contains(values, k.filtered(name).get(row)) {
 			return false
 		}
 	}

@@ -42,7 +42,7 @@ func changeTemplates(c *call, update bool) ([]byte, error) {
 	ids := []string{}
 	for _, name := range made {
 		if i := slices.IndexFunc(known, func(t Template) bool { return t.Template == name }); i >= 0 {
-			ids = append(ids, formatID(known[i].ID))
+			ids = append(ids, templateID(known[i].ID))
 		}
 	}
 	return encodeJSON(map[string]any{"templateids": ids})
@@ -61,7 +61,7 @@ func (c *call) templateOwner(p *params, update bool) (*owner, error) {
 	if update {
 		p.require("templateid")
 		id := p.text("templateid")
-		i := slices.IndexFunc(known, func(t Template) bool { return formatID(t.ID) == id })
+		i := slices.IndexFunc(known, func(t Template) bool { return templateID(t.ID) == id })
 		if i < 0 {
 			return nil, errNotAllowed
 		}
@@ -127,7 +127,7 @@ func deleteTemplates(c *call) ([]byte, error) {
 	if c.visible != nil {
 		return nil, errNotAllowed
 	}
-	ids := c.listIDs()
+	ids := templateSet(c.listIDs())
 	if err := c.done(); err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func deleteTemplates(c *call) ([]byte, error) {
 			return nil, notAllowed(err)
 		}
 		access.Changed(c.ctx, "template "+t.Template, t.Template, nil)
-		texts = append(texts, formatID(t.ID))
+		texts = append(texts, templateID(t.ID))
 	}
 	return encodeJSON(map[string]any{"templateids": texts})
 }

@@ -9,7 +9,7 @@ import (
 var templateKind = kind[Template]{
 	name: "template", id: "templateid",
 	fields: []field[Template]{
-		{name: "templateid", number: true, get: func(t *Template) string { return formatID(t.ID) }},
+		{name: "templateid", number: true, get: func(t *Template) string { return templateID(t.ID) }},
 		{name: "host", get: func(t *Template) string { return t.Template }},
 		{name: "name", get: func(t *Template) string { return t.Name }},
 		{name: "status", number: true, get: func(*Template) string { return "3" }},
@@ -39,7 +39,7 @@ func (c *call) templatesOf(h *model.Host) []Template {
 
 // getTemplates lists templates: all, or for somebody who sees only some hosts those of these hosts.
 func getTemplates(c *call) ([]byte, error) {
-	ids, hosts := c.ids("templateids"), c.ids("hostids")
+	ids, hosts := c.templateIDs("templateids"), c.ids("hostids")
 	list, err := c.templates()
 	if err != nil {
 		return nil, err

@@ -158,13 +158,22 @@ func (c *call) hostOfExpression(p *params) (*model.Host, error) {
 			return c.editable(h.ID)
 		}
 	}
+	known, err := c.templates()
+	if err != nil {
+		return nil, err
+	}
+	for i := range known {
+		if known[i].Template == e.Refs[0].Host {
+			return c.editable(asHost(&known[i]).ID)
+		}
+	}
 	return nil, invalidParams(`Incorrect trigger expression. Host %q does not exist or you have no access to this host.`, e.Refs[0].Host)
 }
 
 // triggersMade answers the ids of triggers by host and name that were not there before.
 func (c *call) triggersMade(before map[model.TriggerID]bool, host model.HostID, name string) (string, bool) {
-	c.configuration = c.options.Configuration()
-	for _, t := range c.configuration.TriggersOf(host) {
+	c.renew()
+	for _, t := range c.triggersIn(host) {
 		if t.Name == name && !before[t.ID] {
 			before[t.ID] = true
 			return formatID(t.ID), true
@@ -175,7 +184,7 @@ func (c *call) triggersMade(before map[model.TriggerID]bool, host model.HostID, 
 
 func (c *call) triggersNow(host model.HostID) map[model.TriggerID]bool {
 	ids := make(map[model.TriggerID]bool)
-	for _, t := range c.configuration.TriggersOf(host) {
+	for _, t := range c.triggersIn(host) {
 		ids[t.ID] = true
 	}
 	return ids
@@ -207,7 +216,7 @@ func createTriggers(c *call) ([]byte, error) {
 		if err := c.fillTrigger(p, trigger); err != nil {
 			return "", err
 		}
-		for _, t := range c.configuration.TriggersOf(h.ID) {
+		for _, t := range c.triggersIn(h.ID) {
 			if t.Name == trigger["name"] && t.Expression == trigger["expression"] {
 				return "", invalidParams("Trigger %q already exists on %q.", t.Name, h.Host)
 			}

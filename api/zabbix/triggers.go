@@ -2,6 +2,7 @@ package zabbix
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 
 	"tidemark/model"
@@ -11,15 +12,23 @@ import (
 type triggerRow struct {
 	*model.Trigger
 	state model.TriggerState
+	// host is the technical name of the host or template.
+	host string
 }
 
 func (c *call) triggerRow(t *model.Trigger) triggerRow {
-	state, _ := c.options.Problems.State(t.ID)
-	return triggerRow{t, state}
+	r := triggerRow{Trigger: t}
+	if h, ok := c.holder(t.HostID); ok {
+		r.host = h.Host
+	}
+	if !isTemplate(t.HostID) {
+		r.state, _ = c.options.Problems.State(t.ID)
+	}
+	return r
 }
 
 func (c *call) triggersOf(h *model.Host) []triggerRow {
-	list := c.configuration.TriggersOf(h.ID)
+	list := c.triggersIn(h.ID)
 	rows := make([]triggerRow, 0, len(list))
 	for i := range list {
 		rows = append(rows, c.triggerRow(&list[i]))
@@ -57,6 +66,9 @@ func (c *call) triggerItems(ids idSet) map[model.ItemID]bool {
 
 // trigger returns a trigger that the caller may see.
 func (c *call) trigger(id model.TriggerID) (*model.Trigger, bool) {
+	if t, ok := templateOfContent(uint64(id)); ok {
+		return c.templateTrigger(t, id)
+	}
 	t, ok := c.configuration.Trigger(id)
 	return t, ok && c.visible.Has(t.HostID)
 }
@@ -85,8 +97,12 @@ var triggerKind = kind[triggerRow]{
 		{name: "correlation_mode", number: true, get: func(r *triggerRow) string { return formatBool(r.CorrelationTag != "") }},
 		{name: "correlation_tag", get: func(r *triggerRow) string { return r.CorrelationTag }},
 		{name: "flags", number: true, get: func(r *triggerRow) string { return flags(r.DiscoveredBy) }},
-		{name: "templateid", number: true, get: func(r *triggerRow) string { return formatID(r.TemplateID) }},
+		{name: "templateid", number: true, get: func(r *triggerRow) string { return templateID(r.TemplateID) }},
 		{name: "uuid", get: func(r *triggerRow) string { return r.UUID }},
+	},
+	filters: []field[triggerRow]{
+		{name: "host", get: func(r *triggerRow) string { return r.host }},
+		{name: "hostid", get: func(r *triggerRow) string { return formatID(r.HostID) }},
 	},
 }
 
@@ -171,20 +187,18 @@ func (c *call) openOf(id model.TriggerID) []model.Problem {
 type triggerFilter struct {
 	triggers, hosts, groups, items, templates idSet
 	monitored, active, independent, problems  bool
-	unacknowledged                            bool
-	// nothing is set by conditions that nothing here fulfils.
-	nothing     bool
-	least       int64
-	since, till int64
-	tags        []tagFilter
-	either      bool
-	names       map[string]bool
+	unacknowledged, templated, maintained     bool
+	least                                     int64
+	since, till                               int64
+	tags                                      []tagFilter
+	either                                    bool
+	names                                     map[string]bool
 }
 
 func (c *call) triggerFilter() (f triggerFilter, err error) {
 	const most = 1 << 40
 	f = triggerFilter{
-		triggers: c.ids("triggerids"), hosts: c.ids("hostids"), groups: c.ids("groupids"), items: c.ids("itemids"), templates: c.ids("templateids"),
+		triggers: c.ids("triggerids"), hosts: c.ids("hostids"), groups: c.ids("groupids"), items: c.ids("itemids"), templates: c.templateIDs("templateids"),
 		monitored: c.flag("monitored"), active: c.flag("active"), independent: c.flag("skipDependent"), problems: c.flag("only_true"),
 		least: c.number("min_severity", 0, int64(model.Disaster)), since: c.number("lastChangeSince", 0, most), till: c.number("lastChangeTill", most, most),
 		unacknowledged: c.flag("withLastEventUnacknowledged"),
@@ -194,10 +208,8 @@ func (c *call) triggerFilter() (f triggerFilter, err error) {
 	}
 	f.tags, f.either = c.tags()
 	c.accept("expandDescription", "expandComment", "expandExpression", "expandData")
-	f.nothing = c.flag("maintenance") // no host is in maintenance by this API
-	if c.flag("templated") {
-		f.nothing = true
-	}
+	f.maintained = c.flag("maintenance")
+	f.templated = c.flag("templated")
 	f.names, err = c.groupNames(f.groups)
 	return f, err
 }
@@ -205,11 +217,11 @@ func (c *call) triggerFilter() (f triggerFilter, err error) {
 func (f *triggerFilter) fits(c *call, h *model.Host, r *triggerRow) bool {
 	changed := floorSeconds(r.state.ChangedAt)
 	open := c.openOf(r.ID)
-	return !f.nothing && f.triggers.has(uint64(r.ID)) && f.hosts.has(uint64(h.ID)) && inGroups(f.names, h) && hasAny(f.templates, h.Templates) &&
+	return f.triggers.has(uint64(r.ID)) && askedHolder(f.hosts, f.templates, h.ID) && inGroups(f.names, h) &&
 		(!f.monitored || h.Enabled && r.Enabled) && (!f.active || h.Enabled && r.Enabled) && (!f.problems || r.state.Problem) &&
 		int64(r.Severity) >= f.least && changed >= f.since && changed <= f.till &&
 		(!f.unacknowledged || len(open) > 0 && !open[0].Acknowledged) && (!f.independent || !c.depends(r.Trigger)) &&
-		(f.items == nil || hasAny(f.items, c.options.Problems.Items(r.ID))) && matchTags(f.tags, f.either, r.Tags)
+		(f.items == nil || hasAny(f.items, c.options.Problems.Items(r.ID))) && (!f.maintained || c.maintained(h)) && matchTags(f.tags, f.either, r.Tags)
 }
 
 // depends reports whether a trigger that this one depends on is in PROBLEM.
@@ -220,13 +232,50 @@ func (c *call) depends(t *model.Trigger) bool {
 	})
 }
 
+// triggerHolders returns the hosts and templates whose triggers are looked at.
+func (c *call) triggerHolders(f *triggerFilter) ([]*model.Host, error) {
+	var names []string
+	if v, ok := c.get("filter"); ok {
+		var members struct{ Host json.RawMessage }
+		if json.Unmarshal(v, &members) == nil && members.Host != nil {
+			names, _ = scalars(members.Host)
+		}
+	}
+	hosts := make(idSet)
+	for id := range f.triggers {
+		if t, ok := templateOfContent(id); ok {
+			hosts[templateBase+uint64(t)] = true
+		}
+	}
+	for id := range f.hosts {
+		hosts[id] = true
+	}
+	if f.hosts == nil && len(hosts) == 0 {
+		hosts = nil
+	}
+	holders, err := c.templatesAsked(f.templates, hosts, names, f.templated)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.monitored || f.active:
+		return c.hosts(), nil
+	case f.templates == nil && !f.templated:
+		return append(c.hosts(), holders...), nil
+	}
+	return holders, nil
+}
+
 func getTriggers(c *call) ([]byte, error) {
 	f, err := c.triggerFilter()
 	if err != nil {
 		return nil, err
 	}
+	holders, err := c.triggerHolders(&f)
+	if err != nil {
+		return nil, err
+	}
 	var rows []triggerRow
-	for _, h := range c.hosts() {
+	for _, h := range holders {
 		for _, r := range c.triggersOf(h) {
 			if f.fits(c, h, &r) {
 				rows = append(rows, r)

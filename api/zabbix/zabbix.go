@@ -93,7 +93,15 @@ type Objects interface {
 	LinkTemplate(ctx context.Context, id model.HostID, template string) error
 	UnlinkTemplate(ctx context.Context, id model.HostID, template string) error
 	TemplateGroups(ctx context.Context) ([]Group, error)
+	// RenameTemplateGroup and DeleteTemplateGroup change a group of templates.
+	RenameTemplateGroup(ctx context.Context, id uint64, name string) error
+	DeleteTemplateGroup(ctx context.Context, id uint64) error
 	Proxies() []Proxy
+	// PutProxy makes a proxy known or gives it another description; DeleteProxy removes it.
+	PutProxy(ctx context.Context, name, description string) (model.ProxyID, error)
+	DeleteProxy(ctx context.Context, name string) error
+	// Alerts lists messages, the newest first.
+	Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, error)
 	// SetHostProxy assigns a host to a proxy by name; empty is the server itself.
 	SetHostProxy(ctx context.Context, id model.HostID, proxy string) error
 	Graphs(ctx context.Context, host model.HostID) ([]model.Graph, error)
