@@ -44,7 +44,7 @@ func TestZabbix_actions(t *testing.T) {
 	}
 	for _, a := range p.server.alerter.Config().Actions {
 		if got := fmt.Sprint(a.Conditions, a.Operations, a.Recovery, a.Update); got != "[{A host_group equals Foreign } {B severity at_least average } {C tag_value contains db service}] "+
-			"[{1 -1 0s not_acknowledged [ada bob] [Mail] false {S {EVENT.NAME} M}}] [{0 0 0s  [] [] true { }}] [{0 0 0s  [] [] true { }}]" {
+			"[{1 -1 0 not_acknowledged [ada bob] [Mail] false {S {EVENT.NAME} M}}] [{0 0 0  [] [] true { }}] [{0 0 0  [] [] true { }}]" {
 			t.Errorf("the action: %s", got)
 		}
 	}

@@ -92,7 +92,7 @@ var methods = map[string]method{
 	"script.get":                {role: model.Viewer, fn: getNothing},
 	"script.getscriptsbyhosts":  {role: model.Viewer, fn: scriptsBy("hostid")},
 	"script.getscriptsbyevents": {role: model.Viewer, fn: scriptsBy("eventid")},
-	"script.execute":            {role: model.Operator, fn: executeScript},
+	"script.execute":            {role: model.Operator, changes: true, fn: executeScript},
 	"proxygroup.get":            {role: model.Viewer, fn: getNothing},
 	"userdirectory.get":         {role: model.Administrator, fn: getNothing},
 	"mfa.get":                   {role: model.Administrator, fn: getNothing},
@@ -103,8 +103,8 @@ var methods = map[string]method{
 	"proxy.delete":              {role: model.Administrator, changes: true, fn: deleteProxies},
 	"templategroup.update":      {role: model.Editor, changes: true, fn: updateTemplateGroups},
 	"templategroup.delete":      {role: model.Editor, changes: true, fn: deleteTemplateGroups},
-	"templategroup.propagate":   {role: model.Administrator, fn: propagateGroups},
-	"hostgroup.propagate":       {role: model.Administrator, fn: propagateGroups},
+	"templategroup.propagate":   {role: model.Administrator, changes: true, fn: propagateGroups},
+	"hostgroup.propagate":       {role: model.Administrator, changes: true, fn: propagateGroups},
 }
 
 // getNothing answers that there are none, whatever is asked for.

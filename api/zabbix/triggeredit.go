@@ -81,6 +81,41 @@ func (o *owner) takeTrigger(t *model.Trigger) (object, error) {
 	return found, o.setTriggers(several)
 }
 
+// dropDependencies takes a trigger that is deleted out of those on which others depend.
+func (o *owner) dropDependencies(gone object) error {
+	items, several, err := o.triggers()
+	if err != nil {
+		return err
+	}
+	drop := func(trigger object) {
+		list, _ := trigger["dependencies"].([]any)
+		list = slices.DeleteFunc(list, func(one any) bool {
+			on, ok := one.(object)
+			return ok && on["name"] == gone["name"] && on["expression"] == gone["expression"]
+		})
+		if len(list) == 0 {
+			delete(trigger, "dependencies")
+		} else {
+			trigger["dependencies"] = list
+		}
+	}
+	for _, trigger := range several {
+		drop(trigger)
+	}
+	for _, item := range items {
+		nested, _ := item["triggers"].([]any)
+		for _, one := range nested {
+			if trigger, ok := one.(object); ok {
+				drop(trigger)
+			}
+		}
+	}
+	if err := o.set("items", items); err != nil {
+		return err
+	}
+	return o.setTriggers(several)
+}
+
 // setTriggers sets the triggers that are not below an item.
 func (o *owner) setTriggers(several []object) error {
 	text, err := encodeJSON(several)
@@ -292,7 +327,10 @@ func deleteTriggers(c *call) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		_, err = o.takeTrigger(t)
-		return err
+		gone, err := o.takeTrigger(t)
+		if err != nil {
+			return err
+		}
+		return o.dropDependencies(gone)
 	})
 }

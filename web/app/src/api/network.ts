@@ -24,12 +24,39 @@ export interface NetRule {
   forget?: string;
 }
 
+export interface NetCondition {
+  field: string;
+  operator?: string;
+  value?: string;
+}
+
+export interface NetInterface {
+  type: string;
+  port?: string;
+  use_dns?: boolean;
+  snmp?: Record<string, string>;
+}
+
+export interface NetOperation {
+  type: string;
+  group?: string;
+  template?: string;
+  mode?: string;
+  tag?: string;
+  value?: string;
+  interface?: NetInterface;
+  identity?: string;
+  psk?: string;
+}
+
 export interface NetAction {
   name: string;
   disabled?: boolean;
   event: string;
-  conditions?: { field: string; operator?: string; value?: string }[] | null;
-  operations?: { type: string; group?: string; template?: string; tag?: string }[] | null;
+  /** and_or, and, or, or a formula over A, B, …; missing for and_or. */
+  evaluation?: string;
+  conditions?: NetCondition[] | null;
+  operations?: NetOperation[] | null;
 }
 
 export interface NetStatus {
@@ -65,6 +92,10 @@ export const getNetHosts = (rule: string, signal?: AbortSignal): Promise<{ hosts
 export const putNetRule = (rule: NetRule): Promise<unknown> => send('save the rule', 'PUT', '/api/network-discovery', { rules: [rule] });
 
 export const deleteNetRule = (name: string): Promise<unknown> => send('delete the rule', 'DELETE', `/api/network-discovery/rule/${encodeURIComponent(name)}`);
+
+export const putNetAction = (action: NetAction): Promise<unknown> => send('save the action', 'PUT', '/api/network-discovery', { actions: [action] });
+
+export const deleteNetAction = (name: string): Promise<unknown> => send('delete the action', 'DELETE', `/api/network-discovery/action/${encodeURIComponent(name)}`);
 
 export const scanNow = (rule: string): Promise<unknown> => send('look now', 'POST', '/api/network-discovery/scan', { rule });
 

@@ -173,7 +173,7 @@ function ItemForm({ item, path, set, remove, close, remarks, keys, what, fresh, 
           <Switch fields={item} set={set} />
         </div>
         <div class="form">
-          <Steps item={item} set={set} mistakes={mistakes} />
+          <Steps item={item} set={set} mistakes={mistakes} tried={tried} />
           {tested !== undefined && <TryItem {...tested} item={item} />}
         </div>
       </Columns>

@@ -1,7 +1,7 @@
 // Network discovery: its rules, how each goes, and what it found.
 
 import { useEffect, useState } from 'preact/hooks';
-import { deleteNetRule, getNetHosts, getNetStatus, getNetwork, type NetAction, type NetHost, type NetRule, type NetStatus, scanNow } from '../api/network.ts';
+import { deleteNetAction, deleteNetRule, getNetHosts, getNetStatus, getNetwork, type NetAction, type NetHost, type NetRule, type NetStatus, scanNow } from '../api/network.ts';
 import { formatAge, plural } from '../format/number.ts';
 import { said, Sure } from '../part/form.tsx';
 import { Link } from '../part/link.tsx';
@@ -12,6 +12,8 @@ import { useCell } from '../state/cell.ts';
 import { serverNow } from '../state/live.ts';
 import { me } from '../state/me.ts';
 import { route, setParams } from '../state/route.ts';
+import { NetActionForm } from './netactionform.tsx';
+import { conditionWords, operationWords } from './netactionwords.ts';
 import { NetRuleForm } from './networkform.tsx';
 import { checkName, stateWords } from './networkwords.ts';
 
@@ -22,6 +24,7 @@ const ago = (seconds: number): string => formatAge(serverNow() - seconds * 1_000
 export function Network() {
   const { params } = useCell(route);
   const open = params.get('net');
+  const administers = useCell(me)?.role === 'administrator';
   const config = useLoad((signal) => getNetwork(signal), []);
   const status = useLoad((signal) => getNetStatus(signal), [open]);
   useEffect(() => {
@@ -31,13 +34,18 @@ export function Network() {
   if (config.error !== null) return <Failure error={config.error} retry={config.reload} />;
   if (config.data === null) return null;
   const rules = config.data.rules ?? [];
-  const close = (): void => setParams({ net: '', fresh: '' });
+  const actions = config.data.actions ?? [];
+  const close = (): void => setParams({ net: '', action: '', fresh: '' });
   const done = (): void => {
     close();
     config.reload();
     status.reload();
   };
   if (params.get('fresh') === 'net') return <NetRuleForm taken={rules.map((rule) => rule.name)} done={done} cancel={close} />;
+  const names = rules.map((rule) => rule.name);
+  if (params.get('fresh') === 'action') return <NetActionForm rules={names} taken={actions.map((one) => one.name)} done={done} cancel={close} />;
+  const action = actions.find((one) => one.name === params.get('action'));
+  if (action !== undefined && administers) return <NetActionForm key={action.name} action={action} rules={names} taken={[]} done={done} cancel={close} />;
   const found = rules.find((rule) => rule.name === open);
   const stateOf = (name: string): NetStatus | undefined => (status.data?.rules ?? []).find((one) => one.rule === name);
   if (found !== undefined) return <Opened key={found.name} rule={found} state={stateOf(found.name)} looked={status.reload} done={done} close={close} />;
@@ -46,7 +54,7 @@ export function Network() {
       {status.error !== null && <Failure error={status.error} retry={status.reload} />}
       {open !== null && <p role="status">There is no rule {open}.</p>}
       <RuleList rules={rules} stateOf={stateOf} changed={done} />
-      <Actions actions={config.data.actions ?? []} />
+      <Actions actions={actions} changed={done} />
     </>
   );
 }
@@ -200,32 +208,50 @@ function Found({ rule, round }: { rule: string; round: string }) {
   );
 }
 
-const named = (one: { type: string; group?: string; template?: string; tag?: string }): string => [one.type.replaceAll('_', ' '), one.group ?? one.template ?? one.tag ?? ''].join(' ').trim();
-
-/** Actions lists what becomes of finds; they are changed by a file. */
-function Actions({ actions }: { actions: NetAction[] }) {
+/** Actions lists what becomes of finds. */
+function Actions({ actions, changed }: { actions: NetAction[]; changed: () => void }) {
+  const administers = useCell(me)?.role === 'administrator';
+  const [failure, setFailure] = useState('');
+  const columns: Column<NetAction>[] = [
+    {
+      id: 'name',
+      title: 'Action',
+      class: 'anywhere',
+      cell: (one) =>
+        administers ? (
+          <Link to="/configuration/network" query={{ action: one.name }}>
+            {one.name}
+          </Link>
+        ) : (
+          one.name
+        ),
+      sort: (one) => one.name.toLowerCase(),
+    },
+    { id: 'event', title: 'On', cell: (one) => (one.event === 'discovery' ? 'finds' : 'registration'), minor: true },
+    { id: 'when', title: 'When', class: 'anywhere', cell: (one) => (one.conditions ?? []).map(conditionWords).join('; ') || 'always', minor: true },
+    { id: 'does', title: 'Does', class: 'anywhere', cell: (one) => (one.operations ?? []).map(operationWords).join(', ') },
+    { id: 'state', title: 'State', cell: (one) => (one.disabled ? 'off' : 'on') },
+  ];
+  if (administers) columns.push({ id: 'do', title: '', number: true, cell: (one) => <Sure label="Delete" again={`Delete ${one.name}?`} run={() => deleteNetAction(one.name).then(changed)} failed={setFailure} /> });
   return (
     <section aria-label="Actions on what is found">
       <h2>Actions on what is found</h2>
-      <p class="muted">
-        They are changed by a file: <code>tidemark discovery apply FILE</code>. One without a condition on the rule applies to the finds of all.
-      </p>
+      {administers && (
+        <div>
+          <button type="button" onClick={() => setParams({ fresh: 'action' }, false)}>
+            New action
+          </button>
+        </div>
+      )}
+      {failure !== '' && (
+        <p class="problem-text" role="alert">
+          {failure}
+        </p>
+      )}
       {actions.length === 0 ? (
         <p class="muted">There are none: what is found becomes no host.</p>
       ) : (
-        <Table
-          caption="Actions on what is found"
-          rows={actions}
-          rowKey={(one) => one.name}
-          columns={[
-            { id: 'name', title: 'Action', class: 'anywhere', cell: (one) => one.name, sort: (one) => one.name.toLowerCase() },
-            { id: 'event', title: 'On', cell: (one) => one.event, minor: true },
-            { id: 'when', title: 'When', class: 'anywhere', cell: (one) => (one.conditions ?? []).map((c) => `${c.field} ${(c.operator ?? 'equals').replaceAll('_', ' ')} ${c.value ?? ''}`).join('; ') || 'always', minor: true },
-            { id: 'does', title: 'Does', class: 'anywhere', cell: (one) => (one.operations ?? []).map(named).join(', ') },
-            { id: 'state', title: 'State', cell: (one) => (one.disabled ? 'off' : 'on') },
-          ]}
-          sort="name"
-        />
+        <Table caption="Actions on what is found" rows={actions} rowKey={(one) => one.name} columns={columns} sort="name" />
       )}
     </section>
   );

@@ -192,7 +192,7 @@ function Rule({ rule, path, set, remove, remarks, technical, keys, before, tried
             <Switch fields={rule} set={set} />
           </div>
           <div class="form">
-            <Steps item={rule} set={set} mistakes={mistakes} />
+            <Steps item={rule} set={set} mistakes={mistakes} tried={tried} />
             <Pairs title="Macros out of JSON" fields={rule} of="lld_macro_paths" names={['lld_macro', 'path']} labels={['Macro', 'JSONPath']} set={set} />
             <p class="muted">
               {filter === '' ? 'No filter: everything that is found is taken.' : `Taken when ${filter}.`} {all && <>Filters, overrides and host prototypes: <Link to={`${location.pathname.replace(/\/rules$/, '')}/text`}>edit as text</Link>.</>}

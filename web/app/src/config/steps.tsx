@@ -1,10 +1,12 @@
 // The preprocessing steps of an item, in their order.
 
+import { useState } from 'preact/hooks';
 import { type Fields, list, type Mistakes, put, text } from './document.ts';
 import { ON_FAIL, STEPS, stepSpec } from './fields.ts';
 import { MistakeLines, Pick, Text } from './parts.tsx';
 
-export function Steps({ item, set, mistakes }: { item: Fields; set: (item: Fields) => void; mistakes: Mistakes }) {
+/** tried says that saving was tried: then a step that was only just added shows its mistakes too. */
+export function Steps({ item, set, mistakes, tried = false }: { item: Fields; set: (item: Fields) => void; mistakes: Mistakes; tried?: boolean }) {
   const steps = list(item, 'preprocessing');
   const change = (next: Fields[]): void => set(put(item, 'preprocessing', next));
   const move = (at: number, by: number): void => {
@@ -22,6 +24,7 @@ export function Steps({ item, set, mistakes }: { item: Fields; set: (item: Field
             <Step
               step={step}
               number={n + 1}
+              tried={tried}
               set={(next) => change(steps.map((one, other) => (other === n ? next : one)))}
               mistakes={Object.entries(mistakes).flatMap(([field, found]) => (field.startsWith(`preprocessing[${n}]`) ? found : []))}
             />
@@ -66,14 +69,16 @@ export function Steps({ item, set, mistakes }: { item: Fields; set: (item: Field
   );
 }
 
-function Step({ step, number, set, mistakes }: { step: Fields; number: number; set: (step: Fields) => void; mistakes: string[] }) {
+function Step({ step, number, set, mistakes, tried }: { step: Fields; number: number; set: (step: Fields) => void; mistakes: string[]; tried: boolean }) {
   const spec = stepSpec(text(step, 'type'));
   const params = Array.isArray(step.parameters) ? (step.parameters as string[]) : [];
+  const [touched, setTouched] = useState(false);
+  const fresh = !tried && !touched && params.every((one) => one === '');
   const shown = Math.max(spec.params.length, params.length);
   const onFail = text(step, 'error_handler', 'ORIGINAL_ERROR');
   const change = (at: number, value: string): void => set({ ...step, parameters: Array.from({ length: shown }, (_, n) => (n === at ? value : (params[n] ?? ''))) });
   return (
-    <div class="step">
+    <div class="step" onFocusOut={(event) => !event.currentTarget.contains(event.relatedTarget as Node | null) && setTouched(true)}>
       <b>
         {number}. {spec.title}
       </b>
@@ -82,7 +87,7 @@ function Step({ step, number, set, mistakes }: { step: Fields; number: number; s
       ))}
       <Pick label="A failure" value={onFail} options={ON_FAIL} set={(value) => set(put(value.startsWith('CUSTOM') ? step : put(step, 'error_handler_params', ''), 'error_handler', value, 'ORIGINAL_ERROR'))} />
       {onFail.startsWith('CUSTOM') && <Text label={onFail === 'CUSTOM_VALUE' ? 'Value instead' : 'Error instead'} value={text(step, 'error_handler_params')} set={(value) => set(put(step, 'error_handler_params', value))} />}
-      <MistakeLines mistakes={mistakes} />
+      <MistakeLines mistakes={fresh ? [] : mistakes} />
     </div>
   );
 }
