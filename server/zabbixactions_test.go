@@ -111,7 +111,8 @@ func TestZabbix_templateContents(t *testing.T) {
 	}
 	p.mustRPC("item.create", item, editor, &made)
 	id := made.ItemIDs[0]
-	p.mustRPC("item.create", fmt.Sprintf(`{"hostid":%q,"name":"Part","key_":"part","type":18,"value_type":0,"master_itemid":%q}`, template, id), editor, new(any))
+	p.mustRPC("item.create", fmt.Sprintf(`{"hostid":%q,"name":"Part","key_":"part","type":18,"value_type":0,"master_itemid":%q}`, template, id), editor, &made)
+	part := made.ItemIDs[0]
 	if _, failure := p.rpc("item.create", item, editor); !strings.Contains(failure, "already exists on the template") {
 		t.Errorf("the same again: %s", failure)
 	}
@@ -165,7 +166,7 @@ func TestZabbix_templateContents(t *testing.T) {
 	if len(list) != 1 {
 		t.Errorf("triggers of the template after deletion: %v", list)
 	}
-	p.mustRPC("item.delete", fmt.Sprintf(`[%q]`, id), editor, new(any))
+	p.mustRPC("item.delete", fmt.Sprintf(`[%q,%q]`, id, part), editor, new(any))
 	p.mustRPC("item.get", fmt.Sprintf(`{"templateids":%q}`, template), editor, &list)
 	if len(list) != 0 {
 		t.Errorf("items of the template after deletion of the one that others are made of: %v", list)

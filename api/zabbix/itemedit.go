@@ -294,6 +294,20 @@ func deleteItems(c *call) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		return o.set("items", slices.DeleteFunc(items, func(item object) bool { return item["key"] == r.Key }))
+		return o.set("items", withoutItem(items, r.Key))
 	})
+}
+
+// withoutItem returns items without one, those that are made of its values, and so on.
+func withoutItem(items []object, key string) []object {
+	gone := map[any]bool{key: true}
+	for before := 0; before != len(gone); {
+		before = len(gone)
+		for _, item := range items {
+			if master, ok := item["master_item"].(object); ok && gone[master["key"]] {
+				gone[item["key"]] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(items, func(item object) bool { return gone[item["key"]] })
 }

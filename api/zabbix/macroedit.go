@@ -137,11 +137,17 @@ func (c *call) deleteEach(answer string, find func(id string) (*model.Host, erro
 		texts = append(texts, strconv.FormatUint(id, 10))
 	}
 	slices.SortFunc(texts, func(a, b string) int { return compareNumbers(b, a) }) // interfaces are counted: the last goes first
+	c.renew()
+	for _, id := range texts { // what cannot be deleted ends the call before anything is
+		if _, err := find(id); err != nil {
+			return nil, err
+		}
+	}
 	for _, id := range texts {
 		c.renew()
 		h, err := find(id)
 		if err != nil {
-			return nil, err
+			continue // it went with one that was deleted before
 		}
 		o, err := c.readOwner(kindOf(h), h.Host)
 		if err != nil {
