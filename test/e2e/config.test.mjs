@@ -323,6 +323,7 @@ const VIEWS = [
   '/macros?fresh=regexp',
   '/network',
   '/network?fresh=net',
+  '/network?fresh=action',
 ];
 
 async function open(page, view) {
@@ -436,6 +437,54 @@ story('network discovery: a rule is made, looks, and shows what it found', async
   await page.getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('button', { name: 'Delete Here?' }).click();
   await page.getByText('There is no rule of network discovery.').waitFor();
+});
+
+story('network discovery: an action is made, changed and deleted', async (page) => {
+  await page.goto(`${base}/configuration/network`);
+  await page.getByText('There are none: what is found becomes no host.').waitFor();
+  await page.getByRole('button', { name: 'New action' }).click();
+  const form = page.locator('main form');
+  assert.equal(await form.locator('.problem-text').count(), 0);
+  await form.getByRole('button', { name: 'Save the action' }).click();
+  await form.getByText('Condition 1: write the value.').waitFor();
+  await form.getByLabel('Name', { exact: true }).fill('Linux');
+  await form.getByRole('group', { name: 'Condition 1' }).getByLabel('Value').fill('Here');
+  await form.getByLabel('Host group').fill('Linux servers');
+  await form.getByRole('button', { name: 'Add an operation' }).click();
+  await form.getByRole('group', { name: 'Operation 2' }).getByLabel('Template').fill('Linux by Zabbix agent');
+  await form.getByRole('button', { name: 'Save the action' }).click();
+  const row = page.getByRole('row', { name: /^Linux/ });
+  await row.getByText('link the template Linux by Zabbix agent').waitFor();
+  await row.getByRole('link', { name: 'Linux' }).click();
+  await form.getByLabel('When').selectOption('autoregistration');
+  assert.equal(await form.getByRole('group', { name: /^Condition/ }).count(), 0);
+  await form.getByRole('button', { name: 'Add a condition' }).click();
+  await form.getByRole('group', { name: 'Condition 1' }).getByLabel('Of').selectOption('metadata');
+  await form.getByRole('group', { name: 'Condition 1' }).getByLabel('Comparison').selectOption('matches');
+  await form.getByRole('group', { name: 'Condition 1' }).getByLabel('Value').fill('(');
+  await form.getByRole('button', { name: 'Save the action' }).click();
+  await form.getByRole('alert').filter({ hasText: 'condition A' }).waitFor();
+  await form.getByRole('group', { name: 'Condition 1' }).getByLabel('Value').fill('linux');
+  await form.getByRole('button', { name: 'Save the action' }).click();
+  await row.getByText('registration').waitFor();
+  const [action] = (await get('/api/network-discovery')).actions;
+  assert.deepEqual(action, { name: 'Linux', event: 'autoregistration', conditions: [{ field: 'metadata', operator: 'matches', value: 'linux' }], operations: [{ type: 'add_group', group: 'Linux servers' }, { type: 'link_template', template: 'Linux by Zabbix agent' }] });
+  await row.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('button', { name: 'Delete Linux?' }).click();
+  await page.getByText('There are none: what is found becomes no host.').waitFor();
+});
+
+story('a preprocessing step shows its mistakes when it was touched, while it is typed', async (page) => {
+  await page.goto(`${base}/configuration/hosts/web-1/items?item=0`);
+  await page.getByLabel('Add a step').selectOption('MULTIPLIER');
+  const step = page.locator('.step').last();
+  await page.getByText(/mistake/).first().waitFor(); // the server has said so
+  assert.equal(await step.locator('.problem-text').count(), 0);
+  await step.getByLabel('Number').fill('ten');
+  await step.locator('.problem-text').waitFor();
+  await step.getByLabel('Number').fill('10');
+  await step.locator('.problem-text').waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Discard' }).click();
 });
 
 story('web scenarios of a host: none, then the steps and the last result', async (page) => {

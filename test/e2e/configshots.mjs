@@ -97,6 +97,9 @@ const pages = {
     await page.getByRole('button', { name: 'Edit' }).click();
     await page.getByLabel('Addresses').waitFor();
   }],
+  'configuration-network-action': ['/configuration/network?action=Linux%20machines', async (page) => {
+    await page.getByRole('button', { name: 'Save the action' }).waitFor();
+  }],
   'configuration-web': ['/configuration/hosts/shop/web', async (page) => {
     await page.getByText('step 2 of 3 failed').waitFor();
   }],
