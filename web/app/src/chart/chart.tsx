@@ -160,5 +160,5 @@ function describe(spec: ChartSpec, panel: Panel): string {
     return `${series.name}: ${text(values[values.length - 1])}, lowest ${text(low)}, highest ${text(high)}`;
   });
   const more = spec.series.length > 8 ? `; and ${spec.series.length - 8} more lines` : '';
-  return `${spec.title}. ${parts.join('; ')}${more}. Updated ${new Date(serverNow()).toLocaleTimeString('en-GB')}.`;
+  return `${spec.title}. ${parts.join('; ')}${more}. Updated ${clockTime(serverNow())}.`;
 }

@@ -5,6 +5,7 @@ import { digits, isBinary, type Scale, scaleFor } from '../format/number.ts';
 import type { ChartSpec } from '../item/sections.ts';
 import { type Palette, veil } from '../state/theme.ts';
 import { axisTimes } from '../time/clock.ts';
+import { shownDate } from '../time/zone.ts';
 import type { Prepared } from './prepare.ts';
 import { rangeOf, ticksBetween } from './ticks.ts';
 
@@ -111,6 +112,7 @@ export class Plot {
       {
         ...size,
         ms: 1,
+        tzDate: shownDate,
         padding: [UNIT_HEIGHT, RIGHT, 0, 0],
         series: [{}, ...(band ? this.bandSeries(lines) : []), ...this.lineSeries(lines)],
         bands: this.bands(lines, band),

@@ -11,6 +11,7 @@ import { useCell } from '../state/cell.ts';
 import { missed, serverNow } from '../state/live.ts';
 import { type TimeWindow, windowKey, windowNow } from '../state/window.ts';
 import { axisTimes, dateTime } from '../time/clock.ts';
+import { aheadOfUTC } from '../time/zone.ts';
 import { assignSlots } from './colour.ts';
 
 export interface StateItem {
@@ -116,7 +117,7 @@ const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200,
 function Axis({ window }: { window: TimeWindow }) {
   const span = window.to - window.from;
   const step = STEPS.find((one) => span / one <= 8) ?? STEPS[STEPS.length - 1];
-  const zone = new Date(window.from).getTimezoneOffset() * 60_000;
+  const zone = -aheadOfUTC(window.from);
   const marks: number[] = [];
   for (let at = Math.ceil((window.from - zone) / step) * step + zone; at < window.to - span * 0.05; at += step) marks.push(at);
   const labels = axisTimes(marks, step);

@@ -1,6 +1,8 @@
 // Numbers for people: at most four significant digits, the right prefix, the unit. Sizes in bytes take IEC
 // prefixes (KiB = 1024 B), rates and everything else SI prefixes (kB/s = 1000 B/s).
 
+import { clockTime, dateText } from '../time/clock.ts';
+
 /** How a number of some unit is divided and named on a page. */
 export interface Scale {
   factor: number;
@@ -122,7 +124,7 @@ export function withUnit(text: string, unit: string): string {
 export function formatValue(value: number | null | undefined, units: string, significant = 3): string {
   if (value === null || value === undefined) return '–';
   if (units === 'uptime') return formatDuration(value);
-  if (units === 'unixtime') return value === 0 ? 'never' : new Date(value * 1000).toLocaleString('sv-SE');
+  if (units === 'unixtime') return value === 0 ? 'never' : `${dateText(value * 1000)} ${clockTime(value * 1000)}`;
   if (units === 's' && Math.abs(value) >= 60) return formatDuration(value);
   const scale = scaleFor(value, units);
   const whole = scale.factor === 1 && Number.isInteger(value) && Math.abs(value) < 10_000;

@@ -1,9 +1,8 @@
-// Instants in words, in the browser's own time.
+// Instants in words, in the zone that is in force.
 
-const two = (n: number): string => String(n).padStart(2, '0');
+import { clockTime, dateText } from '../time/clock.ts';
 
 /** formatClock writes a Unix time in milliseconds as 2026-11-30 14:05. */
 export function formatClock(ms: number): string {
-  const t = new Date(ms);
-  return `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())} ${two(t.getHours())}:${two(t.getMinutes())}`;
+  return `${dateText(ms)} ${clockTime(ms).slice(0, 5)}`;
 }

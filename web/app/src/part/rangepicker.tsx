@@ -7,6 +7,7 @@ import { route } from '../state/route.ts';
 import { chooseRange, currentRange, moveWindow, rangeLength, windowKey } from '../state/window.ts';
 import { spanText, zoneName } from '../time/clock.ts';
 import { durationWords, parseDuration, parseRange, PRESETS, type Range } from '../time/range.ts';
+import { setZone, shortName, zone, zoneNames } from '../time/zone.ts';
 import { Icon } from './icon.tsx';
 
 export function RangePicker() {
@@ -74,6 +75,7 @@ function Choices({ range, choose }: { range: Range; choose: (range: Range) => vo
       <p id="range-problem" class={problem === '' ? 'muted' : 'problem-text'} aria-live="polite">
         {problem || `Times are in ${zoneName()}.`}
       </p>
+      <ZoneChoice />
       <div class="presets">
         <button type="button" class="quiet" aria-pressed={range.kind === 'auto'} onClick={() => choose({ kind: 'auto' })}>
           automatic
@@ -88,5 +90,23 @@ function Choices({ range, choose }: { range: Range; choose: (range: Range) => vo
         })}
       </div>
     </div>
+  );
+}
+
+// The zone that all times of the page are written and read in. It is kept in this browser.
+function ZoneChoice() {
+  const chosen = useCell(zone);
+  return (
+    <label class="zone-choice">
+      <span>Time zone</span>
+      <select value={chosen} onChange={(event) => setZone(event.currentTarget.value)}>
+        <option value="">of this browser ({shortName(serverNow(), '')})</option>
+        {zoneNames().map((name) => (
+          <option key={name} value={name}>
+            {name.replaceAll('_', ' ')}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { get } from '../api/client.ts';
+import { dateTime } from '../time/clock.ts';
 import { Link } from './link.tsx';
 
 const AGAIN_MS = 60_000;
@@ -24,7 +25,7 @@ export function ShadowNotice({ path }: { path: string }) {
     <p class="shadow-notice" role="status">
       <b>Shadow mode: nobody is told of problems from here.</b>{' '}
       <span>
-        Since {new Date(since).toLocaleString()} Zabbix alerts, and the <Link to="/alerting/actions">actions</Link> here are out of force. <code>tidemark shadow cutover</code> ends it.
+        Since {dateTime(since)} Zabbix alerts, and the <Link to="/alerting/actions">actions</Link> here are out of force. <code>tidemark shadow cutover</code> ends it.
       </span>
     </p>
   );

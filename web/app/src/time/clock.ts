@@ -1,18 +1,20 @@
-// Times for people: local time zone, 24 hours, the zone's name beside it.
+// Times for people: in the zone that is in force, 24 hours, the zone's name beside it.
+
+import { shortName, wall } from './zone.ts';
 
 const two = (n: number): string => String(n).padStart(2, '0');
 
 /** clockTime writes HH:MM:SS, with milliseconds when asked. */
 export function clockTime(at: number, millis = false): string {
-  const d = new Date(at);
-  const text = `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
-  return millis ? `${text}.${String(d.getMilliseconds()).padStart(3, '0')}` : text;
+  const w = wall(at);
+  const text = `${two(w.hour)}:${two(w.minute)}:${two(w.second)}`;
+  return millis ? `${text}.${String(w.milli).padStart(3, '0')}` : text;
 }
 
 /** dateText writes YYYY-MM-DD. */
 export function dateText(at: number): string {
-  const d = new Date(at);
-  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
+  const w = wall(at);
+  return `${w.year}-${two(w.month)}-${two(w.day)}`;
 }
 
 /** dateTime writes the date only when it is not today's. */
@@ -20,10 +22,9 @@ export function dateTime(at: number, now = Date.now()): string {
   return dateText(at) === dateText(now) ? clockTime(at) : `${dateText(at)} ${clockTime(at)}`;
 }
 
-/** zoneName is the short name of the browser's time zone: "CET", "UTC", "GMT+5:30". */
+/** zoneName is the short name of the zone that is in force: "CET", "UTC", "GMT+5:30". */
 export function zoneName(at = Date.now()): string {
-  const parts = new Intl.DateTimeFormat('en-GB', { timeZoneName: 'short' }).formatToParts(new Date(at));
-  return parts.find((part) => part.type === 'timeZoneName')?.value ?? 'local time';
+  return shortName(at);
 }
 
 /** spanText writes both ends of a span without saying the same day twice. */
@@ -43,16 +44,16 @@ const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 export function axisTimes(splits: number[], increment: number): string[] {
   let day = '';
   return splits.map((at, i) => {
-    const d = new Date(at);
-    const today = `${d.getDate()} ${MONTHS[d.getMonth()]}`;
-    const midnight = d.getHours() === 0 && d.getMinutes() === 0 && d.getSeconds() === 0;
+    const w = wall(at);
+    const today = `${w.day} ${MONTHS[w.month - 1]}`;
+    const midnight = w.hour === 0 && w.minute === 0 && w.second === 0;
     const fresh = day !== '' && day !== today;
     day = today;
-    if (increment >= 28 * 86_400_000) return d.getMonth() === 0 ? String(d.getFullYear()) : MONTHS[d.getMonth()];
+    if (increment >= 28 * 86_400_000) return w.month === 1 ? String(w.year) : MONTHS[w.month - 1];
     if (increment >= 86_400_000) return today;
     if (midnight && (fresh || i > 0)) return today;
-    const clock = `${two(d.getHours())}:${two(d.getMinutes())}`;
-    if (increment < 60_000) return `${clock}:${two(d.getSeconds())}`;
+    const clock = `${two(w.hour)}:${two(w.minute)}`;
+    if (increment < 60_000) return `${clock}:${two(w.second)}`;
     return clock;
   });
 }

@@ -1,6 +1,8 @@
 // The one time range of the page. It is either the last so-many milliseconds, which moves with the clock and is
 // what "live" means, or a fixed span that is being looked at.
 
+import { instant, wall } from './zone.ts';
+
 export type Range =
   /** Chosen by the page: short while the store is young, an hour later on. */
   { kind: 'auto' } | { kind: 'last'; ms: number } | { kind: 'span'; from: number; to: number };
@@ -122,24 +124,21 @@ function parseInstant(text: string, now: number, base: number | null): Instant |
   const match = /^(?:(today|yesterday)|(?:(\d{4})-)?(\d{1,2})-(\d{1,2}))?(?:[t\s]*(\d{1,2}):(\d{2})(?::(\d{2}))?)?$/.exec(text.trim());
   if (match === null || text.trim() === '') return null;
   const [, word, year, month, day, hour, minute, second] = match;
-  const date = new Date(base ?? now);
-  if (word !== undefined) {
-    const reference = new Date(now);
-    date.setFullYear(reference.getFullYear(), reference.getMonth(), reference.getDate() - (word === 'yesterday' ? 1 : 0));
-  } else if (month !== undefined) {
+  let { year: y, month: mo, day: d } = wall(word === undefined ? (base ?? now) : now);
+  if (word === 'yesterday') d--;
+  if (month !== undefined) {
     if (Number(month) < 1 || Number(month) > 12 || Number(day) < 1 || Number(day) > 31) return null;
-    date.setFullYear(year === undefined ? date.getFullYear() : Number(year), Number(month) - 1, Number(day));
-    if (date.getMonth() !== Number(month) - 1) return null;
+    if (year !== undefined) y = Number(year);
+    mo = Number(month);
+    d = Number(day);
+    if (wall(instant({ year: y, month: mo, day: d, hour: 12 })).month !== mo) return null;
   }
   if (hour === undefined) {
-    date.setHours(0, 0, 0, 0);
-    const next = new Date(date);
-    next.setDate(next.getDate() + 1);
-    return { at: date.getTime(), width: next.getTime() - date.getTime(), wholeDay: true };
+    const at = instant({ year: y, month: mo, day: d });
+    return { at, width: instant({ year: y, month: mo, day: d + 1 }) - at, wholeDay: true };
   }
   if (Number(hour) > 23 || Number(minute) > 59 || Number(second ?? 0) > 59) return null;
-  date.setHours(Number(hour), Number(minute), Number(second ?? 0), 0);
-  return { at: date.getTime(), width: UNITS.h };
+  return { at: instant({ year: y, month: mo, day: d, hour: Number(hour), minute: Number(minute), second: Number(second ?? 0) }), width: UNITS.h };
 }
 
 /** rangeFromParams reads last=… or from=…&to=… of a URL; anything odd is the automatic range. */

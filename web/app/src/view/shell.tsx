@@ -15,6 +15,7 @@ import { route, setParams } from '../state/route.ts';
 import { me } from '../state/me.ts';
 import { setTheme, type Theme, theme } from '../state/theme.ts';
 import { currentRange, setLive } from '../state/window.ts';
+import { zone } from '../time/zone.ts';
 import { AccountView, UserMenu } from './account.tsx';
 import { ALERTING_TABS, AlertingView } from './alerting.tsx';
 import { AuditView } from './audit.tsx';
@@ -34,6 +35,7 @@ import { ValuesView } from './values.tsx';
 
 export function Shell() {
   const { path, params } = useCell(route);
+  const clocks = useCell(zone); // all times are written anew when it changes
   const kiosk = params.get('kiosk') === '1' && path.startsWith('/dashboards/');
   useKiosk(kiosk);
   useEffect(() => {
@@ -62,7 +64,7 @@ export function Shell() {
       <Rail path={path} />
       <main id="content" tabIndex={-1}>
         <Notice path={path} />
-        <View path={path} />
+        <View key={clocks} path={path} />
       </main>
       <Search />
       {kiosk && (
