@@ -7,7 +7,6 @@ package queue
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -16,7 +15,6 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -150,23 +148,13 @@ func (q *Queue) recover(ctx context.Context) error {
 	if size := q.log.SizeBytes(); size > 64<<20 {
 		q.o.Logger.Info("values that wait for the server are read", "bytes", size)
 	}
-	for from := model.LSN(0); ; {
-		err := q.log.Read(ctx, from, func(end model.LSN, r spool.Record) error {
-			from = end
-			q.mark(r.Batch.Marks)
-			if end > q.position {
-				q.count(r.Batch)
-			}
-			return nil
-		})
-		var damage *storage.CorruptionError
-		if !errors.As(err, &damage) {
-			return err
+	return q.log.Read(ctx, 0, func(end model.LSN, r spool.Record) error {
+		q.mark(r.Batch.Marks)
+		if end > q.position {
+			q.count(r.Batch)
 		}
-		if from = q.behind(from); from == 0 {
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 // bearable makes damage and absence of a file a thing to be told.
@@ -180,17 +168,6 @@ func (q *Queue) bearable(what string, err error) error {
 		return nil
 	}
 	return err
-}
-
-// behind returns where the segment that holds the LSN ends; zero when it is the last.
-func (q *Queue) behind(lsn model.LSN) model.LSN {
-	list := q.log.Segments()
-	for i, s := range list {
-		if i+1 < len(list) && lsn < list[i+1].From {
-			return max(s.To, lsn+1)
-		}
-	}
-	return 0
 }
 
 // Session is what the ids of this queue's values belong to.
@@ -346,8 +323,7 @@ func (q *Queue) drop(to model.LSN, reason string) error {
 		values += rowCount(r.Batch)
 		return nil
 	})
-	var damage *storage.CorruptionError
-	if err != nil && !errors.Is(err, errEnough) && !errors.As(err, &damage) {
+	if err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
 	if values > 0 {
@@ -358,129 +334,6 @@ func (q *Queue) drop(to model.LSN, reason string) error {
 		q.mu.Unlock()
 	}
 	return q.moveOn(to, values)
-}
-
-// Batch is a part of the queue.
-type Batch struct {
-	Rows []Row
-	// More says that there is more behind it.
-	More bool
-	end  model.LSN
-}
-
-// Row is a value, or without one how far a log was read.
-type Row struct {
-	ID   uint64
-	Item model.ItemID
-	// At is the time of the value, Unix nanoseconds.
-	At int64
-	// Value is the text that the server gets; nil for none.
-	Value       []byte
-	Unsupported bool
-	// Log is set for values of logs, Position for rows that say how far one was read.
-	Log      *model.Log
-	Position *Position
-}
-
-// Position is how far a log was read.
-type Position struct{ Size, MTime uint64 }
-
-// Next returns the oldest values that the server does not have: whole records, as long as there are fewer than limit rows of fewer bytes
-// together.
-func (q *Queue) Next(ctx context.Context, limit, limitBytes int) (*Batch, error) {
-	q.mu.Lock()
-	from := q.position
-	q.mu.Unlock()
-	synced, size := q.log.Synced(), 0
-	batch := &Batch{end: from}
-	err := q.log.Read(ctx, from, func(end model.LSN, r spool.Record) error {
-		if end > synced {
-			return errEnough
-		}
-		if len(batch.Rows) >= limit || size >= limitBytes {
-			batch.More = true
-			return errEnough
-		}
-		batch.end = end
-		if q.log.Lost(end) {
-			return nil // it was written again
-		}
-		size += r.Batch.SizeBytes()
-		batch.Rows = appendRows(batch.Rows, end, &r)
-		return nil
-	})
-	var damage *storage.CorruptionError
-	switch {
-	case err == nil || errors.Is(err, errEnough):
-		return batch, nil
-	case !errors.As(err, &damage):
-		return nil, err
-	case batch.end > from:
-		batch.More = true
-		return batch, nil
-	}
-	return q.skipDamage(from, damage)
-}
-
-// skipDamage gives up what is left of a damaged segment.
-func (q *Queue) skipDamage(from model.LSN, damage error) (*Batch, error) {
-	to := q.behind(from)
-	if to == 0 {
-		to = q.log.End()
-	}
-	if q.log.Lost(to) { // what could not be synced was written again
-		return &Batch{More: true, end: to}, nil
-	}
-	q.damaged.Inc()
-	q.o.Logger.Error("a part of the queue is damaged and is left out", "error", damage)
-	return &Batch{More: true, end: to}, nil
-}
-
-// appendRows makes the rows of a record. Their ids end where it ends; a record takes many more bytes than it has rows.
-func appendRows(rows []Row, end model.LSN, r *spool.Record) []Row {
-	b := r.Batch
-	id := uint64(end) - uint64(rowCount(b))
-	for i := range b.Len() {
-		id++
-		row := Row{ID: id, Item: b.Items[i], At: b.At[i], Unsupported: r.Classes[i] == unsupportedRow}
-		switch t := b.Types[i]; {
-		case t == model.Float:
-			row.Value = strconv.AppendFloat(nil, math.Float64frombits(b.Bits[i]), 'g', -1, 64)
-		case t == model.Uint:
-			row.Value = strconv.AppendUint(nil, b.Bits[i], 10)
-		case t == model.LogEntry:
-			l, err := model.DecodeLog(b.Bytes(i))
-			if err != nil {
-				continue
-			}
-			row.Value, row.Log = []byte(l.Text), &l
-		case r.Classes[i] == base64Row:
-			row.Value = base64.StdEncoding.AppendEncode(nil, b.Bytes(i))
-		default:
-			row.Value = b.Bytes(i)
-		}
-		if row.Value == nil {
-			row.Value = []byte{}
-		}
-		rows = append(rows, row)
-	}
-	for _, m := range b.Marks {
-		item, ok := strings.CutPrefix(m.Key, logMark)
-		if !ok {
-			continue
-		}
-		id++
-		size, mtime, _ := strings.Cut(m.Value, " ")
-		n, err := strconv.ParseUint(item, 10, 64)
-		p := &Position{}
-		var err2, err3 error
-		p.Size, err2 = strconv.ParseUint(size, 10, 64)
-		p.MTime, err3 = strconv.ParseUint(mtime, 10, 64)
-		if err == nil && err2 == nil && err3 == nil {
-			rows = append(rows, Row{ID: id, Item: model.ItemID(n), At: m.At, Position: p})
-		}
-	}
-	return rows
 }
 
 // Acknowledge takes note that the server has a batch.
@@ -528,8 +381,7 @@ func (q *Queue) findOldest() error {
 		oldest = r.Batch.ArrivedAt
 		return errEnough
 	})
-	var damage *storage.CorruptionError
-	if err != nil && !errors.Is(err, errEnough) && !errors.As(err, &damage) {
+	if err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
 	q.mu.Lock()

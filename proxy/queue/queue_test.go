@@ -349,3 +349,32 @@ func FuzzDecodeMarks(f *testing.F) {
 		}
 	})
 }
+
+// TestQueue_rotsAtItsEnd: the newest record goes bad while the queue is open. It is left out, and nothing seems to wait for ever.
+func TestQueue_rotsAtItsEnd(t *testing.T) {
+	fs := vfs.NewMem()
+	q := openQueue(t, fs, 1<<20)
+	add(t, q, batch(1, 1))
+	add(t, q, batch(2, 2))
+	list := q.log.Segments()
+	file, err := fs.OpenReadWrite(fmt.Sprintf("/proxy/values/%016x.spool", uint64(list[0].From)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, _ := file.Size()
+	if _, err := file.WriteAt([]byte{0xff}, size-3); err != nil {
+		t.Fatal(err)
+	}
+	_ = file.Close()
+	b, got := next(t, q, 50)
+	if err := q.Acknowledge(b); err != nil || len(got) != 1 || b.More {
+		t.Errorf("%v, more %v, %v", got, b.More, err)
+	}
+	if s := q.State(); s.Values != 0 || q.damaged.Get() != 1 {
+		t.Errorf("%+v, %d damaged places", s, q.damaged.Get())
+	}
+	add(t, q, batch(3, 3))
+	if _, got := next(t, q, 50); len(got) != 1 || got[0] != "3" {
+		t.Errorf("after one more: %v", got)
+	}
+}

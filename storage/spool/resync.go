@@ -2,7 +2,10 @@ package spool
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash/crc32"
+	"io"
 
 	"tidemark/model"
 )
@@ -15,11 +18,13 @@ const (
 	maxGaps = 1024
 	// maxSearchBytes bounds what is searched for the next valid record: a segment, and the record that goes beyond its size.
 	maxSearchBytes = 64 << 20
+	// maxUnread is how many readings in a row the disk may fail at one place before what is there counts as lost.
+	maxUnread = 10
 	// maxCheckedBytes bounds the checksums of one search. What looks like a record and is none is rare: its counts must fit its length.
 	maxCheckedBytes = 1 << 30
 )
 
-// Damage is what was lost to damaged bytes in the middle of segments, since the log was opened.
+// Damage is what was lost to damaged bytes since the log was opened.
 type Damage struct {
 	// Places is the number of gaps, Bytes what they take. A record takes 16 bytes and 27 for each of its values, texts more.
 	Places, Bytes int64
@@ -145,9 +150,38 @@ func (l *Log) note(s *segment, gaps []gap) {
 		s.gaps = append(s.gaps, g)
 		l.damage.Places++
 		l.damage.Bytes += int64(g.to - g.from)
-		l.o.Logger.Error("values are lost: a spool segment is damaged in the middle; check the disk", "segment", s.name,
+		l.o.Logger.Error("values are lost: a spool segment is damaged; check the disk", "segment", s.name,
 			"offset", segmentHeaderBytes+int64(g.from-s.base), "bytes", int64(g.to-g.from))
 	}
+}
+
+// endless takes note that nothing valid follows an LSN in a segment, although records were written there. An error says that the disk did not answer, which
+// may pass.
+func (l *Log) endless(s *segment, lsn model.LSN) error {
+	l.mu.Lock()
+	to := s.end // what was read may have been given up meanwhile
+	l.mu.Unlock()
+	if lsn >= to {
+		return nil
+	}
+	_, err := s.file.ReadAt(make([]byte, min(int64(to-lsn), maxPayloadBytes)), segmentHeaderBytes+int64(lsn-s.base))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil && !errors.Is(err, io.EOF) {
+		if s.unreadAt != lsn {
+			s.unreadAt, s.unread = lsn, 0
+		}
+		if s.unread++; s.unread < maxUnread {
+			return fmt.Errorf("read %s at byte %d: %w", s.name, segmentHeaderBytes+int64(lsn-s.base), err)
+		}
+	}
+	for _, r := range l.lost {
+		if r.from <= lsn && to <= r.to {
+			return nil // whoever sent it was told that it is not kept
+		}
+	}
+	l.note(s, []gap{{lsn, to}})
+	return nil
 }
 
 // told reports whether a gap lies within those that are known.

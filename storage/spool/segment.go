@@ -34,6 +34,9 @@ type segment struct {
 	file      vfs.File
 	// gaps are the damaged places that were told of.
 	gaps []gap
+	// unread counts how often in a row the disk did not answer at unreadAt.
+	unreadAt model.LSN
+	unread   int
 	// salvaged says that the header was damaged and is to be written again.
 	salvaged bool
 }

@@ -411,7 +411,9 @@ func (l *Log) Lost(lsn model.LSN) bool {
 	return false
 }
 
-// Read calls fn for every record that ends behind LSN from, oldest first, with the LSN behind it. The record belongs to fn.
+// Read calls fn for every record that ends behind LSN from, oldest first, with the LSN behind it. The record belongs to fn. After nil everything
+// that was appended before the call was read, or is damaged and counted in Damage. An error is that of fn or ctx, or of a disk that did not answer: then
+// a later call may read more.
 func (l *Log) Read(ctx context.Context, from model.LSN, fn func(model.LSN, Record) error) error {
 	l.reading.RLock()
 	defer l.reading.RUnlock()
@@ -446,7 +448,9 @@ func (l *Log) Read(ctx context.Context, from model.LSN, fn func(model.LSN, Recor
 			return err
 		}
 		if end < s.end {
-			return &storage.CorruptionError{File: s.name, Offset: segmentHeaderBytes + int64(end-s.base), Want: "expected a record with a right checksum"}
+			if err := l.endless(originals[i], end); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -362,5 +363,72 @@ func TestLog_rots(t *testing.T) {
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLog_rotsAtItsEnd: the last record of a segment goes bad while the log is open. What is before and behind it is read, and it is counted once.
+func TestLog_rotsAtItsEnd(t *testing.T) {
+	fs := vfs.NewMem()
+	l := openAt(t, fs)
+	var ends []model.LSN
+	for n := range 40 {
+		ends = append(ends, appendTo(t, l, n))
+	}
+	if _, err := l.Sync(); err != nil || len(l.segments) < 3 {
+		t.Fatalf("%d segments, %v", len(l.segments), err)
+	}
+	bad := slices.Index(ends, l.segments[0].end) // the last one of the first segment
+	flipped(t, fs, l.segments[0].name, segmentHeaderBytes+int64(ends[bad])-5, 1)
+	flipped(t, fs, l.last().name, segmentHeaderBytes+int64(ends[39]-l.last().base)-5, 1)
+	want := slices.Delete(upTo(0, 38), bad, bad+1)
+	for range 2 {
+		if got := numbers(t, l, 0); !slices.Equal(got, want) {
+			t.Errorf("read %v, want %v", got, want)
+		}
+		if got := numbers(t, l, ends[38]); len(got) != 0 {
+			t.Errorf("behind the last valid one: %v", got)
+		}
+	}
+	appendTo(t, l, 40)
+	if got := numbers(t, l, 0); !slices.Equal(got, append(want, 40)) {
+		t.Errorf("after one more: %v", got)
+	}
+	if damage := l.Damage(); damage.Places != 2 || damage.Bytes != int64(ends[bad]-ends[bad-1]+ends[39]-ends[38]) {
+		t.Errorf("damage %+v", damage)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLog_unreadable: a disk that does not answer is asked again, and only counts as damaged after a number of times.
+func TestLog_unreadable(t *testing.T) {
+	for _, recovers := range []bool{true, false} {
+		failing := vfs.NewFailing(vfs.NewMem())
+		l := openAt(t, failing)
+		appendTo(t, l, 1)
+		end := appendTo(t, l, 2)
+		failing.SetRule(func(did vfs.Op, _ string, _ int) error {
+			if did == vfs.OpRead {
+				return syscall.EIO
+			}
+			return nil
+		})
+		read := func() error { return l.Read(t.Context(), 0, func(model.LSN, Record) error { return nil }) }
+		for range maxUnread - 1 {
+			if err := read(); !errors.Is(err, syscall.EIO) {
+				t.Fatalf("read: %v, want an error of the disk", err)
+			}
+		}
+		if recovers {
+			failing.SetRule(nil)
+			if got := numbers(t, l, 0); !slices.Equal(got, []int{1, 2}) || l.Damage().Places != 0 {
+				t.Errorf("when the disk answers again: %v, %+v", got, l.Damage())
+			}
+			continue
+		}
+		if err := read(); err != nil || l.Damage().Bytes != int64(end) {
+			t.Errorf("after %d tries: %v, %+v", maxUnread, err, l.Damage())
+		}
 	}
 }
