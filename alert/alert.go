@@ -127,7 +127,8 @@ type Alerter struct {
 	plan      *plan
 	beats     chan struct{} // closed and replaced when the heartbeat changed
 	lastEvent model.EventID
-	nextAlert uint64
+	// nextAlert is the id of the next alert; those from unqueued on are not in their lanes yet, because they are not stored.
+	nextAlert, unqueued uint64
 
 	escalations map[escalationKey]*escalation
 	// current are the escalations by the id of the trigger's latest problem.
@@ -206,7 +207,7 @@ func Open(ctx context.Context, o Options) (*Alerter, error) {
 	}
 	a := &Alerter{
 		options: o, wake: make(chan struct{}, 1), overflow: true, config: config, beats: make(chan struct{}), lastEvent: loaded.LastEvent,
-		nextAlert: loaded.LastAlert + 1, escalations: make(map[escalationKey]*escalation), current: make(map[model.EventID][]*escalation),
+		nextAlert: loaded.LastAlert + 1, unqueued: loaded.LastAlert + 1, escalations: make(map[escalationKey]*escalation), current: make(map[model.EventID][]*escalation),
 		heldBy: make(map[heldKey]*escalation), flaps: make(map[model.TriggerID][]int64), lanes: make(map[laneKey]*lane), ready: make(map[string][]*lane), active: make(map[string]int),
 		pending: newPending(), prunedAt: o.Now().UnixNano(),
 	}
@@ -431,7 +432,7 @@ func (a *Alerter) commit(ctx context.Context) error {
 	for _, id := range slices.Sorted(maps.Keys(a.pending.alerts)) {
 		alert := a.pending.alerts[id]
 		change.Alerts = append(change.Alerts, *alert)
-		if alert.State == model.AlertWaiting && alert.Attempts == 0 {
+		if alert.State == model.AlertWaiting && id >= a.unqueued {
 			fresh = append(fresh, alert)
 		}
 	}
@@ -446,7 +447,7 @@ func (a *Alerter) commit(ctx context.Context) error {
 		a.prunedAt = now
 		a.forgetChanges(now)
 	}
-	a.pending = newPending()
+	a.pending, a.unqueued = newPending(), a.nextAlert
 	a.failingSince.Store(0)
 	for _, alert := range fresh {
 		a.enqueue(alert, now)

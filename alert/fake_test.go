@@ -40,6 +40,8 @@ type world struct {
 	dead       bool
 	// once is Options.Once.
 	once bool
+	// refusesCommits makes the store take nothing but claims.
+	refusesCommits bool
 	// claiming is how long the store takes to note that alerts are about to be sent.
 	claiming time.Duration
 }
@@ -113,10 +115,14 @@ func (w *world) LoadAlerts(_ context.Context, since int64) (l model.AlertsLoaded
 }
 
 func (w *world) RecordAlerts(_ context.Context, c model.AlertChange) error {
-	if slices.ContainsFunc(c.Alerts, func(a model.Alert) bool { return a.State == model.AlertClaimed }) {
+	claims := slices.ContainsFunc(c.Alerts, func(a model.Alert) bool { return a.State == model.AlertClaimed })
+	if claims {
 		time.Sleep(w.claiming) //nolint:forbidigo // time of the bubble
 	}
 	return w.call(func() error {
+		if w.refusesCommits && !claims {
+			return errors.New("the store is away")
+		}
 		w.lastEvent = max(w.lastEvent, c.LastEvent)
 		for _, e := range c.Ended {
 			delete(w.escalations, escalationKey{e.Action, e.ProblemID})

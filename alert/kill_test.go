@@ -1,6 +1,8 @@
 package alert
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tidemark/alert/media"
 	"tidemark/model"
 )
 
@@ -161,6 +164,58 @@ func TestStop_sendsLaterWhatWasNotBegun(t *testing.T) {
 			if a.State != model.AlertSent {
 				t.Errorf("alert %d ends as %v: %s", a.ID, a.State, a.Error)
 			}
+		}
+	})
+}
+
+// senderFunc is a sender made of a function.
+type senderFunc func(context.Context, media.Message) (string, error)
+
+// Send implements media.Sender.
+func (f senderFunc) Send(ctx context.Context, m media.Message) (string, error) { return f(ctx, m) }
+
+// TestOnce_keepsClaim lets the store fail after a try that did not get through, so that the alert's next try is noted by its claim alone, and lets it work
+// again while the message is on its way: what was not stored before must not be put over the claim. The process dies behind the message, and nobody may
+// send it again.
+func TestOnce_keepsClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.once = true
+		w.host(1, "Db1")
+		p := w.start(t, single+"\nactions: [{name: a, operations: [{receivers: [first]}]}]")
+		set := func(refuses, dead bool) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.refusesCommits, w.dead = refuses, dead
+		}
+		tries := 0
+		p.mu.Lock()
+		for _, ch := range p.plan.channels {
+			ch.sender = senderFunc(func(ctx context.Context, m media.Message) (string, error) {
+				if tries++; tries == 1 {
+					set(true, false)
+					return "", errors.New("busy")
+				}
+				set(false, false)
+				p.poke()
+				time.Sleep(5 * time.Second) //nolint:forbidigo // time of the bubble
+				answer, err := receiver{w}.Send(ctx, m)
+				set(false, true)
+				return answer, err
+			})
+		}
+		p.mu.Unlock()
+		p.tell(w.problem(10, model.High, "x"))
+		after(5 * time.Minute)
+		p.stop()
+		if tries != 2 || len(w.messages()) != 1 {
+			t.Fatalf("%d tries, %d messages before the next start; want 2 and 1", tries, len(w.messages()))
+		}
+		p = w.start(t, "")
+		after(5 * time.Minute)
+		p.stop()
+		if got := messagesOf(w); len(got) != 1 {
+			t.Errorf("messages: %v, want one", got)
 		}
 	})
 }

@@ -117,6 +117,12 @@ func (a *Alerter) serve(ctx context.Context, ch *channel, l *lane, now int64) {
 		a.finish(l, delivery{alerts: alerts, err: reason}, ch)
 		return
 	}
+	if a.options.Once {
+		// The claim stores the alerts as they are. What could not be stored of them before must not be put over it later.
+		for i := range alerts {
+			delete(a.pending.alerts, alerts[i].ID)
+		}
+	}
 	parts := compose(ch, alerts, a.surroundings(), now)
 	a.sending.Go(func() {
 		start := time.Now()
@@ -144,7 +150,7 @@ func (a *Alerter) claim(ctx context.Context, alerts []model.Alert) delivery {
 	}
 	err := a.options.Store.RecordAlerts(ctx, model.AlertChange{Alerts: claimed})
 	if ctx.Err() != nil {
-		return delivery{alerts: alerts, err: ctx.Err(), stopped: true, ended: true}
+		return delivery{alerts: alerts, err: ctx.Err(), stopped: true}
 	}
 	if err != nil {
 		a.storeFailures.Inc()
@@ -161,11 +167,10 @@ type delivery struct {
 	err              error
 	// tags are those that a script has for the event of the alert.
 	tags []model.Tag
-	// stopped says that nothing was sent because the process ends or the store fails; then the failure is nobody's fault. retryAt is when it is tried again.
+	// stopped says that nothing was sent because the process ends or the store fails; then the failure is nobody's fault, and what was not begun is stored
+	// as waiting again. retryAt is when it is tried again.
 	stopped bool
 	retryAt int64
-	// ended says that the process ends: what was not begun is stored as waiting again, and is sent after the next start.
-	ended bool
 }
 
 // part is one message with the alerts in it.
@@ -190,7 +195,7 @@ func send(ctx context.Context, ch *channel, parts []part) delivery {
 		}
 		cancel()
 		if err != nil {
-			d.err, d.stopped, d.ended = err, ctx.Err() != nil, ctx.Err() != nil
+			d.err, d.stopped = err, ctx.Err() != nil
 			d.begun = d.sentCount + len(parts[i].alerts)
 			return d
 		}
@@ -217,7 +222,7 @@ func (a *Alerter) finish(l *lane, d delivery, ch *channel) {
 		switch {
 		case !ok || i >= d.sentCount && d.stopped:
 			rest = append(rest, alert)
-			if ok && d.ended && i >= d.begun && a.options.Once {
+			if ok && i >= d.begun && a.options.Once { // it may be stored as claimed
 				a.pending.alerts[alert.ID] = alert
 			}
 			continue
