@@ -23,6 +23,10 @@ func (a *discoverer) triggers(ctx context.Context, list []model.Instance) error 
 		if !a.complete(p.keys, macros) {
 			continue // an override or a refusal left one of its items out
 		}
+		if !p.readsOwn(macros) {
+			a.refuse("values of the discovery macros of trigger %q would make its expression read other items", p.Name)
+			continue
+		}
 		w := wish{row, packInstance(macros), packChange(i.Change), macros, triggerIdentity(p, row, macros)}
 		if seen[w.identity] {
 			a.refuse("a trigger %q with the same expression exists already", expandText(p.Name, macros))
@@ -90,6 +94,13 @@ func (a *discoverer) complete(keys []string, macros map[string]string) bool {
 		}
 	}
 	return true
+}
+
+// readsOwn reports whether the expressions name the same hosts with the values of discovery macros as without.
+func (p *triggerDefinition) readsOwn(macros map[string]string) bool {
+	_, first := expandSafely(p.Expression, macros)
+	_, second := expandSafely(p.Recovery, macros)
+	return first && second
 }
 
 func triggerIdentity(p *triggerDefinition, row int64, macros map[string]string) string {

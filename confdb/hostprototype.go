@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -92,7 +93,7 @@ func (p *hostPrototype) make(macros map[string]string, c *model.Change, parent s
 	m.tags = packTags(tags)
 	var list []packedMacro
 	for _, x := range p.Macros {
-		list = append(list, packedMacro{Name: expandText(x.Macro, macros), Value: expandText(x.Value, macros), Secret: x.Type == "SECRET_TEXT", Description: x.Description})
+		list = append(list, packedMacro{Name: expandText(x.Macro, macros), Value: expandEventText(x.Value, macros), Secret: x.Type == "SECRET_TEXT", Description: x.Description})
 	}
 	slices.SortStableFunc(list, func(a, b packedMacro) int { return strings.Compare(a.Name, b.Name) })
 	m.macros = pack(list)
@@ -111,6 +112,19 @@ func (p *hostPrototype) make(macros map[string]string, c *model.Change, parent s
 		}
 	}
 	return m
+}
+
+// itemBegins is where an expression names an item.
+var itemBegins = regexp.MustCompile(`\(\s*/`)
+
+// plain reports whether the values of discovery macros bring no item of an expression into user macros, which may stand in expressions.
+func (p *hostPrototype) plain(macros map[string]string) bool {
+	for _, x := range p.Macros {
+		if len(itemBegins.FindAllString(expandText(x.Value, macros), -1)) > len(itemBegins.FindAllString(x.Value, -1)) {
+			return false
+		}
+	}
+	return true
 }
 
 // hosts makes the hosts.
@@ -166,6 +180,9 @@ func (a *discoverer) hostWishes(list []model.Instance, parent string) ([]wish, [
 		}
 		m.macros = sealed
 		switch {
+		case !p.host.plain(macros):
+			a.refuse("values of the discovery macros of host %.130q would make a user macro an expression that reads other items", m.host)
+			continue
 		case !validHostName(m.host):
 			a.refuse("%.130q is no host name", m.host)
 			continue

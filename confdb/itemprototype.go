@@ -80,15 +80,20 @@ func expandExtra(extra string, kind model.ItemType, macros map[string]string) (s
 	if err := json.Unmarshal([]byte(extra), &all); err != nil {
 		return "", fmt.Errorf("column extra: %w", err)
 	}
-	if formula, ok := all["params"].(string); ok && kind == model.Calculated {
-		all["params"] = expandExpression(formula, macros)
+	formula, calculated := all["params"].(string)
+	if calculated = calculated && kind == model.Calculated; calculated {
+		delete(all, "params")
 	}
 	if master, ok := all["master_item"].(map[string]any); ok {
 		if key, ok := master["key"].(string); ok {
 			master["key"] = expandKey(key, macros)
 		}
 	}
-	b, err := json.Marshal(expandAny(all, macros))
+	expandAny(all, macros)
+	if calculated {
+		all["params"] = expandExpression(formula, macros)
+	}
+	b, err := json.Marshal(all)
 	return string(b), err
 }
 

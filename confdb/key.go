@@ -116,14 +116,20 @@ func expandText(text string, macros map[string]string) string {
 }
 
 // expandExpression replaces discovery macros in an expression: in item keys as expandKey does, in strings and contexts
-// of user macros with quotes escaped.
+// of user macros with quotes escaped. Values come from outside: where they would make it name other hosts, or more items, it stays as it is.
 func expandExpression(text string, macros map[string]string) string {
+	out, _ := expandSafely(text, macros)
+	return out
+}
+
+// expandSafely is expandExpression, and reports whether the values may stand there.
+func expandSafely(text string, macros map[string]string) (string, bool) {
 	if !strings.Contains(text, "{#") {
-		return text
+		return text, true
 	}
 	refs, err := itemRefs(text)
 	if err != nil {
-		return text
+		return text, true
 	}
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	var b strings.Builder
@@ -134,6 +140,42 @@ func expandExpression(text string, macros map[string]string) string {
 		last = r.keyEnd
 	}
 	b.WriteString(macrofunc.Expand(text[last:], macros, escape))
+	out := b.String()
+	after, err := itemRefs(out)
+	if err != nil || len(after) != len(refs) {
+		return text, false
+	}
+	for i, r := range after {
+		if out[r.hostAt:r.hostEnd] != text[refs[i].hostAt:refs[i].hostEnd] {
+			return text, false
+		}
+	}
+	return out, true
+}
+
+// apart keeps a value from beginning an expression macro.
+var apart = strings.NewReplacer("{?", "{ ?")
+
+// expandEventText replaces discovery macros in a text whose macros are expanded when an event is recorded. Only the text itself has expression macros: a
+// value comes from outside, and one with an expression would show items of other hosts.
+func expandEventText(text string, macros map[string]string) string {
+	if !strings.Contains(text, "{#") {
+		return text
+	}
+	var b strings.Builder
+	for {
+		at, end := strings.Index(text, "{?"), -1
+		if at >= 0 {
+			end = macrofunc.End(text[at:])
+		}
+		if end < 0 {
+			break
+		}
+		b.WriteString(apart.Replace(expandText(text[:at], macros)))
+		b.WriteString("{?" + apart.Replace(expandExpression(text[at+2:at+end], macros)) + "}")
+		text = text[at+end+1:]
+	}
+	b.WriteString(apart.Replace(expandText(text, macros)))
 	return b.String()
 }
 

@@ -180,12 +180,12 @@ func (r *hostReader) ownDepends(ctx context.Context, span idRange) (map[model.Tr
 
 // instanceOf expands discovery macros in all texts of a trigger.
 func instanceOf(t model.Trigger, macros map[string]string) model.Trigger {
-	t.Name, t.EventName, t.OpData = expandText(t.Name, macros), expandText(t.EventName, macros), expandText(t.OpData, macros)
-	t.Comments, t.URL, t.CorrelationTag = expandText(t.Comments, macros), expandText(t.URL, macros), expandText(t.CorrelationTag, macros)
+	t.Name, t.EventName, t.OpData = expandEventText(t.Name, macros), expandEventText(t.EventName, macros), expandEventText(t.OpData, macros)
+	t.Comments, t.URL, t.CorrelationTag = expandEventText(t.Comments, macros), expandEventText(t.URL, macros), expandEventText(t.CorrelationTag, macros)
 	t.Expression, t.Recovery = expandExpression(t.Expression, macros), expandExpression(t.Recovery, macros)
 	t.Tags = slices.Clone(t.Tags)
 	for i := range t.Tags {
-		t.Tags[i].Name, t.Tags[i].Value = expandText(t.Tags[i].Name, macros), expandText(t.Tags[i].Value, macros)
+		t.Tags[i].Name, t.Tags[i].Value = expandEventText(t.Tags[i].Name, macros), expandEventText(t.Tags[i].Value, macros)
 	}
 	return t
 }

@@ -437,3 +437,22 @@ func TestRecord_pausesBetweenFailures(t *testing.T) {
 		}
 	})
 }
+
+// TestDescribe_foreignHosts: what a macro brings into an expression cannot make it read hosts that neither the text nor the trigger names.
+func TestDescribe_foreignHosts(t *testing.T) {
+	m := &memory{}
+	for text, want := range map[string]string{
+		"{?{TRIGGER.DESCRIPTION}}":                "*UNKNOWN*",
+		"{?last(/h/k)+{TRIGGER.DESCRIPTION}}":     "*UNKNOWN*",
+		"{?last(/secret/k)}":                      "<last(/secret/k)@100>",
+		"{?last(/secret/k)+last(/{HOST.HOST}/k)}": "<last(/secret/k)+last(/h/k)@100>",
+	} {
+		m.triggers = map[model.TriggerID]model.Trigger{1: {ID: 1, EventName: text, Comments: "last(/secret/k)", Expression: "last(/h/key[a])>1"}}
+		l, _ := open(t, m)
+		e := model.Event{ID: 1, TriggerID: 1, At: 100 * second, Problem: true}
+		l.describe(t.Context(), &e)
+		if e.Name != want {
+			t.Errorf("%s:\n got %s\nwant %s", text, e.Name, want)
+		}
+	}
+}

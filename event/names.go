@@ -3,12 +3,14 @@ package event
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"tidemark/expr"
+	"tidemark/internal/macrofunc"
 	"tidemark/model"
 )
 
@@ -82,7 +84,7 @@ func (n *namer) expand(ctx context.Context, text string, depth int) string {
 		if open < 0 {
 			break
 		}
-		end := closing(text[open:])
+		end := macrofunc.End(text[open:])
 		if end < 0 {
 			break
 		}
@@ -92,27 +94,6 @@ func (n *namer) expand(ctx context.Context, text string, depth int) string {
 	}
 	b.WriteString(text)
 	return b.String()
-}
-
-// closing returns the place of the brace that closes the one text begins with, or −1.
-func closing(text string) int {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"' && strings.HasPrefix(text, "{?"):
-			quoted = !quoted
-		case quoted:
-		case c == '{':
-			depth++
-		case c == '}':
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
 }
 
 // macro returns the value of one macro, given with its braces.
@@ -137,20 +118,30 @@ func (n *namer) macro(ctx context.Context, macro string, depth int) string {
 	return macro
 }
 
-// expression evaluates {?…}. An empty host (//key) is that of the first function.
+// expression evaluates {?…}. An empty host (//key) is that of the first function. Macros within it may not bring in other hosts than those that the
+// text and the trigger's expression name: their values come from outside.
 func (n *namer) expression(ctx context.Context, expression string, depth int) string {
 	if n.log.options.Expressions == nil || depth > 0 {
 		return unknownText
 	}
+	named := expr.Hosts(expression)
 	expression = n.expand(ctx, expression, depth+1)
 	if len(n.refs) > 0 {
 		expression = strings.ReplaceAll(expression, "(//", "(/"+n.refs[0].Host+"/")
+	}
+	if parsed, err := expr.Parse(expression); err == nil && slices.ContainsFunc(parsed.Refs, func(r expr.Ref) bool { return !n.mayRead(r.Host, named) }) {
+		return unknownText
 	}
 	text, err := n.log.options.Expressions.EvaluateText(ctx, expression, n.event.At)
 	if err != nil {
 		return unknownText
 	}
 	return text
+}
+
+// mayRead reports whether an expression macro may read items of a host: one that it names, or the trigger's expression does.
+func (n *namer) mayRead(host string, named []string) bool {
+	return host == "" || slices.Contains(named, host) || slices.ContainsFunc(n.refs, func(r expr.Ref) bool { return r.Host == host })
 }
 
 // ofItem returns {HOST.*} and {ITEM.*} of a function's item.

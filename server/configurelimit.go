@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode"
 
 	"tidemark/access"
 	"tidemark/api"
@@ -235,7 +234,7 @@ func (l *limits) member(of map[string]any, name string, value any, prototype boo
 
 // makesExpressions reports whether the value of a macro can become an expression, or a part of one, where the macro stands in a text.
 func makesExpressions(value string) bool {
-	if strings.HasPrefix(value, "?") || len(referredHosts(value)) > 0 {
+	if strings.HasPrefix(value, "?") || len(expr.Hosts(value)) > 0 {
 		return true
 	}
 	for i := range len(value) {
@@ -263,7 +262,7 @@ func (l *limits) prototypeGroups(value any) error {
 // expression checks what an expression names. In a prototype, values of macros are not known: they may stand in parameters of keys and in
 // strings only, where they name nothing.
 func (l *limits) expression(text string, prototype bool) error {
-	for _, host := range referredHosts(text) {
+	for _, host := range expr.Hosts(text) {
 		if !l.mayRefer(host) {
 			return denied("the expression %.200q names an item of a host that you may not see", text)
 		}
@@ -272,21 +271,6 @@ func (l *limits) expression(text string, prototype bool) error {
 		return denied("the expression %.200q has a macro outside of strings and of parameters of keys, where only people who may change all hosts may put one: its value is not known now", text)
 	}
 	return nil
-}
-
-// referredHosts are the hosts in /host/key of a text, which may be no whole expression; too many are found rather than too few.
-func referredHosts(text string) []string {
-	var hosts []string
-	for i := range len(text) {
-		if text[i] != '(' && text[i] != ',' {
-			continue
-		}
-		rest, ok := strings.CutPrefix(strings.TrimLeftFunc(text[i+1:], unicode.IsSpace), "/")
-		if host, _, more := strings.Cut(rest, "/"); ok && more {
-			hosts = append(hosts, host)
-		}
-	}
-	return hosts
 }
 
 // unquoted is a text without what stands in quotes and brackets.

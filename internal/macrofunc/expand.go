@@ -49,3 +49,24 @@ func (c *Call) computed(value string) string {
 	}
 	return out
 }
+
+// End returns the place of the brace that closes the one that a text begins with, or −1. Strings of an expression macro {?…} may hold braces.
+func End(text string) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"' && strings.HasPrefix(text, "{?"):
+			quoted = !quoted
+		case quoted:
+		case c == '{':
+			depth++
+		case c == '}':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
