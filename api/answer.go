@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"regexp"
 	"syscall"
 
 	"tidemark/query"
@@ -45,16 +46,22 @@ func AsError(err error) *Error {
 	case isUnavailable(err):
 		return &Error{http.StatusServiceUnavailable, "standby", err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{http.StatusServiceUnavailable, "timeout", "the answer took longer than allowed; ask for less: " + err.Error()}
+		return &Error{http.StatusServiceUnavailable, "timeout", "the answer took longer than allowed; ask for less: " + Shown(err)}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &Error{http.StatusInsufficientStorage, "disk_full", "the server's disk is full, nothing was changed; make room there (tidemark store advise says what takes it) and try again: " + err.Error()}
+		return &Error{http.StatusInsufficientStorage, "disk_full", "the server's disk is full, nothing was changed; make room there (tidemark store advise says what takes it) and try again: " + Shown(err)}
 	case errors.As(err, &away) && away.Unavailable():
-		return &Error{http.StatusServiceUnavailable, "unavailable", err.Error()}
+		return &Error{http.StatusServiceUnavailable, "unavailable", Shown(err)}
 	case errors.Is(err, context.Canceled):
 		return &Error{statusClientClosed, "canceled", "the caller went away"}
 	}
-	return &Error{http.StatusInternalServerError, "internal", err.Error()}
+	return &Error{http.StatusInternalServerError, "internal", Shown(err)}
 }
+
+// folders are those of an absolute path in a text, up to its last name.
+var folders = regexp.MustCompile(`(^|[\s"'])/(?:[^\s/:"'()]+/)+([^\s/:"'()])`)
+
+// Shown returns the text of an error for somebody who may not know where the server keeps its files: of absolute paths only the last name is left.
+func Shown(err error) string { return folders.ReplaceAllString(err.Error(), "$1$2") }
 
 // isUnavailable reports an error of a server that is a standby or fenced.
 func isUnavailable(err error) bool {

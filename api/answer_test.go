@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -24,6 +25,16 @@ func TestAsError_fullDisk(t *testing.T) {
 	}
 	if e := AsError(fmt.Errorf("put retention: %w", elsewhere{})); e.Status != http.StatusServiceUnavailable || e.Code != "standby" {
 		t.Errorf("a server that cannot, where another can, answers %+v", e)
+	}
+	for text, want := range map[string]string{
+		"open /var/lib/tidemark/engine/datafile-1-0000000003.ndf: input/output error": "open datafile-1-0000000003.ndf: input/output error",
+		`read "/data/config.db", /srv/data/x and snap/1`:                              `read "config.db", x and snap/1`,
+		"/srv/tidemark/config.db: write: full":                                        "config.db: write: full",
+		"last(/host/key[/dev/sda]) of http://127.0.0.1/a/b":                           "last(/host/key[/dev/sda]) of http://127.0.0.1/a/b",
+	} {
+		if e := AsError(errors.New(text)); e.Status != http.StatusInternalServerError || e.Message != want {
+			t.Errorf("%s: answered %+v, want %s", text, e, want)
+		}
 	}
 	if e := AsError(syscall.EIO); e.Status != http.StatusInternalServerError {
 		t.Errorf("an error of the disk is answered %d", e.Status)

@@ -266,10 +266,18 @@ func (d *DB) refuseNewer(ctx context.Context, p *goose.Provider) error {
 	return nil
 }
 
+// mistaken reports whether an error is of what was asked for and not of the database: whoever reads it need not know where that is.
+func mistaken(err error) bool {
+	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrFile) || errors.Is(err, ErrPlanning)
+}
+
 // wrap names the database in an error and tells a refused lock from all else.
 func (d *DB) wrap(what string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if mistaken(err) {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	if d.postgres != nil {
 		return d.wrapPostgres(what, err)

@@ -71,7 +71,7 @@ func MeasureHeadroom(dir string) (Headroom, error) {
 	}
 	pool, err := systemPools().of(dir, h.FileSystem)
 	if h.Pool = pool; err != nil {
-		h.PoolProblem = err.Error()
+		h.PoolProblem = api.Shown(err)
 	}
 	h.grade()
 	return h, nil

@@ -31,7 +31,7 @@ func (s *Server) lease() leaseAnswer {
 	}
 	a := leaseAnswer{Shared: true, Role: roleWorking, Epoch: t.Epoch(), Holder: t.Holder(), Address: t.Address(), Since: t.Since(), LeftSeconds: t.Left().Seconds(), Waiting: append([]lease.Waiting{}, t.Waiting()...)}
 	if err := t.Err(); err != nil {
-		a.Role, a.Problem = roleWaiting, err.Error()
+		a.Role, a.Problem = roleWaiting, api.Shown(err)
 	}
 	return a
 }

@@ -418,19 +418,19 @@ func (n *following) takeOver(ctx context.Context, s *Server, out *Promoted) (beg
 			"%s: start this server with --standby-of of that one; if it is lost for good, stop this one and run tidemark store promote %s", refused.Message, n.o.Data)}
 	}
 	if err != nil {
-		out.Problem = err.Error()
+		out.Problem = api.Shown(err)
 		n.logger.Warn("the primary does not hand over: what is here counts", "error", err)
 		return time.Now(), nil
 	}
 	catching, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
 	if err := follower.Reach(catching, lsnOf(moved)); err != nil {
-		out.Problem = "the primary stopped, but its last values did not come: " + err.Error()
+		out.Problem = "the primary stopped, but its last values did not come: " + api.Shown(err)
 		return time.Now(), nil
 	}
 	began = time.Now()
 	if err := follower.CopyNow(catching); err != nil {
-		out.Problem = "the primary stopped, but its last changes of the configuration did not come: " + err.Error()
+		out.Problem = "the primary stopped, but its last changes of the configuration did not come: " + api.Shown(err)
 		return began, nil
 	}
 	out.HandedOver = true

@@ -114,7 +114,7 @@ func (r *recompressor) do(ctx context.Context, o dbengine.Recompress) error {
 	r.mu.Lock()
 	r.state.Progress, r.state.Running, r.state.EndedAt = p, false, time.Now().UnixMilli()
 	if err != nil {
-		r.state.Error = err.Error()
+		r.state.Error = api.Shown(err)
 	}
 	r.mu.Unlock()
 	if p.WrittenPairs+p.SkippedPairs > 0 {
@@ -164,7 +164,7 @@ func (r *recompressor) closed(ctx context.Context, o dbengine.Recompress, all bo
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state.Running, r.state.EndedAt, r.state.Error = false, time.Now().UnixMilli(), err.Error()
+	r.state.Running, r.state.EndedAt, r.state.Error = false, time.Now().UnixMilli(), api.Shown(err)
 	return err
 }
 

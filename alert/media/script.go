@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,26 +93,34 @@ func (s *Script) path() (string, error) {
 	}
 	folder, err := filepath.EvalSymlinks(s.Folder)
 	if err != nil {
-		return "", fmt.Errorf("folder of alert scripts: %w", err)
+		return "", fmt.Errorf("folder of alert scripts: %w", cause(err))
 	}
 	if folder, err = filepath.Abs(folder); err != nil {
-		return "", fmt.Errorf("folder of alert scripts: %w", err)
+		return "", fmt.Errorf("folder of alert scripts: %w", cause(err))
 	}
 	path, err := filepath.EvalSymlinks(filepath.Join(folder, s.Name))
 	if err != nil {
-		return "", fmt.Errorf("script %s: %w", s.Name, err)
+		return "", fmt.Errorf("script %s: %w", s.Name, cause(err))
 	}
 	if filepath.Dir(path) != folder {
-		return "", fmt.Errorf("script %s leads out of %s: %w", s.Name, folder, ErrSettings)
+		return "", fmt.Errorf("script %s leads out of the folder of alert scripts: %w", s.Name, ErrSettings)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", fmt.Errorf("script %s: %w", s.Name, err)
+		return "", fmt.Errorf("script %s: %w", s.Name, cause(err))
 	}
 	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 		return "", fmt.Errorf("script %s is no program: expected a file with the right to run: %w", s.Name, ErrSettings)
 	}
 	return path, nil
+}
+
+// cause is an error of the system without the path, which those who read about an alert need not know.
+func cause(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	return err
 }
 
 // limited keeps the first bytes written to it and drops the rest.

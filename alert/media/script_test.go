@@ -44,6 +44,9 @@ func TestScript(t *testing.T) {
 		if wantError != "" && (err == nil || !strings.Contains(err.Error(), wantError)) {
 			t.Errorf("%s: %v, want %q", s.Name, err, wantError)
 		}
+		if err != nil && strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: the error names the folder: %v", s.Name, err)
+		}
 	}
 	m := Message{To: "$(id)", Subject: "; rm -rf / `id`", Body: "a\x00b 'c' \"d\"", Expand: func(s string) string { return strings.ReplaceAll(s, "{ALERT.SENDTO}", "$(id)") }}
 	f(Script{Name: "show"}, m, "[$(id)][; rm -rf / `id`][ab 'c' \"d\"]", "")
@@ -51,7 +54,7 @@ func TestScript(t *testing.T) {
 	f(Script{Name: "fail"}, m, "", "exit status 3: broken")
 	f(Script{Name: "missing"}, m, "", "no such file")
 	f(Script{Name: "data"}, m, "", "is no program")
-	f(Script{Name: "out"}, m, "", "leads out of")
+	f(Script{Name: "out"}, m, "", "leads out of the folder")
 	for _, name := range []string{"", ".", "..", "../show", "/bin/sh", "a/b"} {
 		f(Script{Name: name}, m, "", "expected the name of a file")
 	}

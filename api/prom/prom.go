@@ -137,9 +137,9 @@ func classify(err error) *failure {
 	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
 		return &failure{statusClosed, "canceled", err}
 	case errors.As(err, &stored):
-		return &failure{http.StatusInternalServerError, "internal", err}
+		return &failure{http.StatusInternalServerError, "internal", errors.New(api.Shown(err))}
 	}
-	return &failure{http.StatusUnprocessableEntity, "execution", err}
+	return &failure{http.StatusUnprocessableEntity, "execution", errors.New(api.Shown(err))}
 }
 
 func (f *failure) write(w http.ResponseWriter) {

@@ -276,7 +276,7 @@ func (a *API) testAlert(r *http.Request) (any, error) {
 	case errors.As(err, &known):
 		return nil, err
 	case err != nil:
-		return AlertTestAnswer{Answer: answer, Error: err.Error()}, nil
+		return AlertTestAnswer{Answer: answer, Error: api.Shown(err)}, nil
 	}
 	return AlertTestAnswer{Sent: true, Answer: answer}, nil
 }
