@@ -85,7 +85,9 @@ func (c *Control) Login(ctx context.Context, name, password string, from Client)
 	if weak {
 		c.strengthen(ctx, id, hash, password)
 	}
-	// The password may have been changed while it was compared.
+	// The password may have been changed while it was compared. From here on it cannot be, so that no session begins behind the end of all others.
+	c.changing.Lock()
+	defer c.changing.Unlock()
 	c.mu.RLock()
 	u = c.users[id]
 	still := u != nil && !u.Disabled && (u.Password == hash || weak)

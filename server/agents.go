@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"tidemark/collect/keyring"
 	"tidemark/collect/poller"
@@ -21,6 +22,9 @@ type agentAccess struct {
 	// certificates are the server's own certificate and the authorities of agents; nil for none.
 	certificates *tls.Config
 	logger       *slog.Logger
+
+	// refreshing is held from reading the settings until they are in force, so that older ones are not put over newer ones.
+	refreshing sync.Mutex
 }
 
 // openAgentAccess reads the TLS settings of all hosts.
@@ -31,6 +35,8 @@ func openAgentAccess(ctx context.Context, db *confdb.DB, certificates *tls.Confi
 
 // refresh brings changed TLS settings into force; it belongs to every change of the configuration.
 func (a *agentAccess) refresh(ctx context.Context) error {
+	a.refreshing.Lock()
+	defer a.refreshing.Unlock()
 	list, err := a.db.HostTLS(ctx)
 	var unreadable *confdb.UnreadableError
 	if err != nil && !errors.As(err, &unreadable) {

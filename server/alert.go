@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"tidemark/alert"
@@ -108,17 +109,24 @@ func (s *Server) healthyForHeartbeat() error {
 	return nil
 }
 
+// problemStore keeps what people do to problems.
+type problemStore interface {
+	UpdateProblems(ctx context.Context, ids []model.EventID, u model.ProblemUpdate) ([]model.StoredUpdate, error)
+}
+
 // alerting is alerting as the interface sees it.
 type alerting struct {
 	alerter *alert.Alerter
-	db      *confdb.DB
+	db      problemStore
 	events  *event.Log
 	// evaluated closes problems by hand.
 	evaluated *trigger.Evaluator
+	// updating is held by one update of problems at a time.
+	updating *sync.Mutex
 }
 
 func (s *Server) alerting() alerting {
-	return alerting{alerter: s.alerter, db: s.db, events: s.events, evaluated: s.evaluator}
+	return alerting{alerter: s.alerter, db: s.db, events: s.events, evaluated: s.evaluator, updating: &s.updating}
 }
 
 // apiError gives what the caller did wrong the form of an answer.
@@ -187,6 +195,8 @@ func (a alerting) Suppressions(problems []model.Problem) []alert.Suppression {
 
 // UpdateProblems implements rest.Alerting. What was done is told before what closing a problem brings about.
 func (a alerting) UpdateProblems(ctx context.Context, ids []model.EventID, u model.ProblemUpdate) ([]model.EventID, error) {
+	a.updating.Lock()
+	defer a.updating.Unlock()
 	// A problem may have been recorded a moment ago and not be written yet.
 	if err := a.events.Flush(ctx); err != nil {
 		return nil, err

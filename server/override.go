@@ -118,6 +118,8 @@ func (s *Server) putRetention(r *http.Request) (any, error) {
 	if err := d.Decode(&in); err != nil {
 		return nil, api.BodyError(err)
 	}
+	s.retaining.Lock()
+	defer s.retaining.Unlock()
 	before, err := s.retentionNow(r.Context())
 	if err != nil {
 		return nil, err

@@ -1,14 +1,20 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"tidemark/api/rest"
+	"tidemark/model"
 )
 
 func (p *permissions) session(name string) string {
@@ -88,7 +94,7 @@ func TestProblemUpdates(t *testing.T) {
 	}
 	p.must("POST", "/api/problem-updates", update(`"close":true`), operator)
 	p.problemOf("own-host", operator, 0)
-	if status, text := p.call("POST", "/api/problem-updates", update(`"close":true`), operator, ""); status != http.StatusUnprocessableEntity || !strings.Contains(text, "it is over") {
+	if status, text := p.call("POST", "/api/problem-updates", update(`"close":true`), operator, ""); status != http.StatusUnprocessableEntity || !strings.Contains(text, "it is over") || strings.Contains(text, "config.db") {
 		t.Errorf("closed again: %d %s", status, text)
 	}
 	var detail rest.ProblemDetail
@@ -110,5 +116,64 @@ func TestProblemUpdates(t *testing.T) {
 	p.send(fmt.Sprintf(`{"request":"sender data","data":[{"host":"own-host","key":"temperature","value":"43","clock":%d}]}`, time.Now().Unix()+1))
 	if again := p.problemOf("own-host", operator, 1); again.EventID == problem.EventID || again.Severity != "high" {
 		t.Errorf("after the next value: %+v", again)
+	}
+}
+
+// slowReturn is a store whose first update is followed by something else before whoever asked for it goes on.
+type slowReturn struct {
+	problemStore
+	after func()
+}
+
+func (s *slowReturn) UpdateProblems(ctx context.Context, ids []model.EventID, u model.ProblemUpdate) ([]model.StoredUpdate, error) {
+	stored, err := s.problemStore.UpdateProblems(ctx, ids, u)
+	if after := s.after; after != nil {
+		s.after = nil
+		after()
+	}
+	return stored, err
+}
+
+// TestProblemUpdates_atOnce lets two people change one problem at one instant, the first of whom is slow behind the database: what is shown is what is
+// stored.
+func TestProblemUpdates_atOnce(t *testing.T) {
+	p := newPermissions(t)
+	problem := p.problemOf("own-host", p.session("operator"), 1)
+	number, err := strconv.ParseUint(problem.EventID, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, a := model.EventID(number), p.server.alerting()
+	update := func(severity model.Severity) {
+		u := model.ProblemUpdate{Actions: model.ActionSeverity, Severity: severity, Author: "x"}
+		if _, err := a.UpdateProblems(t.Context(), []model.EventID{id}, u); err != nil {
+			t.Error(err)
+		}
+	}
+	var second sync.WaitGroup
+	var done atomic.Bool
+	a.db = &slowReturn{p.server.db, func() {
+		second.Go(func() {
+			update(model.Warning)
+			done.Store(true)
+		})
+		for range 200_000 { // the second one comes through meanwhile, if it can
+			if done.Load() {
+				return
+			}
+			runtime.Gosched()
+		}
+	}}
+	update(model.Disaster)
+	second.Wait()
+	shown, ok := p.server.events.Problem(id)
+	stored, err := p.server.db.OpenProblems(t.Context())
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	for i := range stored {
+		if stored[i].ID == id && stored[i].Severity != shown.Severity {
+			t.Errorf("%v is shown, %v is stored", shown.Severity, stored[i].Severity)
+		}
 	}
 }

@@ -45,6 +45,9 @@ type proxies struct {
 	turns  proxyTurns
 	values *metrics.Counter
 
+	// refreshing is held from reading the proxies until they are known here, so that an older list is not put over a newer one.
+	refreshing sync.Mutex
+
 	mu     sync.Mutex
 	byName map[string]*proxyState
 	byID   map[model.ProxyID]*proxyState
@@ -65,6 +68,8 @@ type proxyState struct {
 }
 
 func (p *proxies) refresh(ctx context.Context) error {
+	p.refreshing.Lock()
+	defer p.refreshing.Unlock()
 	list, err := p.db.Proxies(ctx)
 	if err != nil {
 		return fmt.Errorf("read the proxies: %w", err)

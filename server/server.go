@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -40,8 +39,6 @@ import (
 	"tidemark/preproc/script"
 	"tidemark/query"
 	"tidemark/query/querylog"
-	"tidemark/storage"
-	"tidemark/storage/dbengine"
 	"tidemark/storage/lease"
 	"tidemark/trendcache"
 	"tidemark/trigger"
@@ -196,6 +193,10 @@ type Server struct {
 	retention forecast
 	templates templatePointer
 
+	// updating is held by one update of problems at a time, retaining by one change of the retention: each is written to the database and then brought
+	// into memory, and the later one must be the later one in both.
+	updating, retaining sync.Mutex
+
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -256,75 +257,6 @@ func (s *Server) open(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// openStores opens what is on disk: engine, configuration, catalog.
-func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
-	if err := s.openEngine(ctx, fsys); err != nil {
-		return err
-	}
-	if s.o.Configuration.DSN == "" && !confdb.Exists(s.o.Data) && s.maxItemID() > 0 {
-		s.logger.Warn("the store holds values, but the configuration database is missing: an empty one is begun; to have hosts and triggers again stop the server and put the file back from a backup",
-			"file", filepath.Join(s.o.Data, confdb.FileName))
-	}
-	ids := &itemIDs{}
-	if err := s.openConfiguration(ctx, ids); err != nil {
-		return fmt.Errorf("open the configuration: %w", err)
-	}
-	var err error
-	if err := s.applyOverride(ctx); err != nil {
-		return fmt.Errorf("override the retention: %w", err)
-	}
-	s.catalog, err = openCatalog(ctx, fsys, s.db, s.maxItemID(), catalog.Options{Log: s.catalogLog(), Logger: s.logger, Metrics: s.metrics}, s.o.Data)
-	if err != nil {
-		return err
-	}
-	ids.catalog = s.catalog
-	if s.snapshots != nil {
-		s.snapshots.db, s.snapshots.catalog = s.db, s.catalog
-	}
-	if err := s.readyConfiguration(ctx); err != nil {
-		return err
-	}
-	s.cache = confcache.New(s.db, confcache.Options{Logger: s.logger, Metrics: s.metrics})
-	s.definitions = newDefinitions(s.cache, s.catalog)
-	s.names = &namedItems{definitions: s.definitions}
-	return nil
-}
-
-// readyConfiguration brings in what every configuration has; that of a standby is its primary's.
-func (s *Server) readyConfiguration(ctx context.Context) error {
-	if s.following() {
-		return s.db.ReadOnly(ctx, true)
-	}
-	if s.o.kept != nil && s.o.kept.promoted {
-		return nil // a primary of this version has done it
-	}
-	if err := s.db.EnsureRules(ctx); err != nil {
-		return err
-	}
-	return importTemplates(ctx, s.db, s.logger)
-}
-
-// itemIDs lets the configuration be opened before the catalog that gives its ids.
-type itemIDs struct{ catalog *catalog.Catalog }
-
-// NextItemID implements confdb.IDs.
-func (i *itemIDs) NextItemID() (model.ItemID, error) { return i.catalog.NextItemID() }
-
-// openCatalog opens the catalog so that it gives no id again that the configuration or the engine knows, even if its own log
-// is lost.
-func openCatalog(ctx context.Context, fsys vfs.FS, db *confdb.DB, stored model.ItemID, o catalog.Options, data string) (*catalog.Catalog, error) {
-	configured, err := db.MaxItemID(ctx)
-	if err != nil {
-		return nil, err
-	}
-	o.MinItemID = max(configured, stored) + 1
-	c, err := catalog.Open(ctx, fsys, filepath.Join(data, "catalog"), o)
-	if err != nil {
-		return nil, fmt.Errorf("open the catalog: %w", err)
-	}
-	return c, nil
 }
 
 // openEvaluation opens triggers and events, brings the configuration into force, and evaluates what came behind the evaluated LSN.
@@ -482,75 +414,3 @@ type observerFunc func(*model.Batch)
 
 // Observe implements histsync.Observer.
 func (f observerFunc) Observe(b *model.Batch) { f(b) }
-
-// diskSpace returns the quota of the store.
-func diskSpace(fsys vfs.FS, dir string, wanted int64) (int64, error) {
-	if wanted > 0 {
-		return wanted, nil
-	}
-	free, _, err := fsys.Free(dir)
-	if err != nil {
-		return 0, fmt.Errorf("look for free space in %s: %w", dir, err)
-	}
-	return max(dbengine.MinDiskSpaceBytes, min(4<<30, free/10)), nil
-}
-
-// expressions lets the event log evaluate macros by an evaluator that is made after it.
-type expressions struct{ evaluator *trigger.Evaluator }
-
-// EvaluateText implements event.Expressions.
-func (e *expressions) EvaluateText(ctx context.Context, expression string, at int64) (string, error) {
-	return e.evaluator.EvaluateText(ctx, expression, at)
-}
-
-// eventStore keeps events in the configuration database, and tells the engine which part of its log is not needed any more.
-type eventStore struct {
-	db     *confdb.DB
-	engine storage.Replayer
-	// following says that the database is a standby's copy, which nothing is put right in.
-	following bool
-	release   func(model.LSN)
-}
-
-// Load implements event.Store.
-func (e eventStore) Load(ctx context.Context) (event.Loaded, error) {
-	var l event.Loaded
-	var err error
-	if !e.following {
-		// Triggers that were deleted while no event log was open leave their states and problems behind.
-		if err := e.db.ForgetTriggers(ctx, nil); err != nil {
-			return l, err
-		}
-	}
-	if l.States, err = e.db.TriggerStates(ctx); err != nil {
-		return l, err
-	}
-	if l.Problems, err = e.db.OpenProblems(ctx); err != nil {
-		return l, err
-	}
-	if l.Evaluated, err = e.db.Evaluated(ctx); err != nil {
-		return l, err
-	}
-	if last := e.engine.LastLSN(); l.Evaluated > last && !e.following {
-		// The log was lost, put back from a backup, or is another store's: its positions mean nothing here.
-		if err = e.db.ResetEvaluated(ctx, last); err != nil {
-			return l, err
-		}
-		l.Evaluated = last
-	}
-	l.LastEventID, err = e.db.MaxEventID(ctx)
-	return l, err
-}
-
-// Record implements event.Store.
-func (e eventStore) Record(ctx context.Context, r event.Record) error {
-	err := e.db.Record(ctx, r.Events, r.States, r.Evaluated)
-	if errors.Is(err, confdb.ErrReadOnly) {
-		return nil // fenced: the new primary evaluates the same values, from what it has of this database
-	}
-	if err != nil {
-		return err
-	}
-	e.release(r.Evaluated)
-	return nil
-}
