@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"tidemark/internal/yamlload"
 	"tidemark/model"
 )
 
@@ -248,7 +249,7 @@ func Parse(text []byte) (*Config, error) {
 		return nil, fmt.Errorf("the alerting configuration has %d bytes, expected at most %d", len(text), MaxConfigBytes)
 	}
 	c := &Config{}
-	if err := yaml.Load(text, c, yaml.WithKnownFields()); err != nil {
+	if err := yamlload.Load(text, c, yaml.WithKnownFields()); err != nil {
 		return nil, fmt.Errorf("read the alerting configuration: %w", err)
 	}
 	return c, nil

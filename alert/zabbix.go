@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"tidemark/alert/media"
+	"tidemark/internal/yamlload"
 )
 
 // zabbixExport is what is read of Zabbix's export of media types, versions 4.4 to 7.4 (manual, "Media types", export).
@@ -63,7 +62,7 @@ func ImportZabbix(text []byte) (c *Config, remarks []string, err error) {
 		return nil, nil, fmt.Errorf("the export has %d bytes, expected at most %d: %w", len(text), MaxConfigBytes, ErrInvalid)
 	}
 	var export zabbixExport
-	if err := yaml.Load(text, &export); err != nil {
+	if err := yamlload.Load(text, &export); err != nil {
 		return nil, nil, fmt.Errorf("read the export: %w: %w", ErrInvalid, err)
 	}
 	if export.Export.Version == "" {

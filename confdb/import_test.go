@@ -160,6 +160,7 @@ func TestImport_refused(t *testing.T) {
 		{"deep JSON", `{"zabbix_export":` + deep + `}`, "nested deeper than 64 levels"},
 		{"deep YAML", "zabbix_export: " + deep + "\n", "nested deeper than 64 levels"},
 		{"billion laughs", laughs, "aliases counted as often as they are used"},
+		{"a few laughs", laughs[:strings.Index(laughs, "f: &f")], "stand for more than 10000 values"},
 		{"too big", strings.Repeat(" ", MaxImportBytes+1), "at most 67108864 are taken"},
 		{"too many lines", strings.Repeat("\n", maxMarks) + "a: b", "split the file"},
 	}

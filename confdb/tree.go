@@ -10,13 +10,15 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"tidemark/internal/yamlload"
 )
 
 // Limits of one imported file. They bound memory before the file is understood.
 const (
 	// MaxImportBytes is the size of a file.
 	MaxImportBytes = 64 << 20
-	// maxNodes is the number of values in a file, aliases counted as often as they are used.
+	// maxNodes is the number of values in a file.
 	maxNodes = 4 << 20
 	// maxDepth is how deep values may be nested; exports use about ten levels.
 	maxDepth = 64
@@ -184,7 +186,7 @@ func parseYAML(src []byte) (*node, error) {
 		return nil, fmt.Errorf("more than %d lines and values; split the file", maxMarks)
 	}
 	var doc yaml.Node
-	if err := yaml.Load(src, &doc); err != nil {
+	if err := yamlload.Load(src, &doc); err != nil {
 		return nil, errors.New("no YAML or JSON: " + yamlMistake(err.Error()))
 	}
 	root := &doc
@@ -210,18 +212,26 @@ func yamlMistake(text string) string {
 	return "line " + line + ": " + strings.Replace(text, place, "", 1)
 }
 
-type yamlTree struct{ nodes int }
+// yamlTree counts the values it made, and those of them that aliases stand for while it is within one.
+type yamlTree struct{ nodes, aliased, within int }
 
 func (t *yamlTree) value(y *yaml.Node, depth int) (*node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("line %d: nested deeper than %d levels", y.Line, maxDepth)
 	}
 	if t.nodes++; t.nodes > maxNodes {
-		return nil, fmt.Errorf("line %d: more than %d values, aliases counted as often as they are used", y.Line, maxNodes)
+		return nil, fmt.Errorf("line %d: more than %d values", y.Line, maxNodes)
+	}
+	if t.within > 0 {
+		if t.aliased++; t.aliased > yamlload.MaxAliased {
+			return nil, fmt.Errorf("line %d: aliases counted as often as they are used stand for more than %d values; write them out", y.Line, yamlload.MaxAliased)
+		}
 	}
 	n := &node{line: y.Line}
 	switch y.Kind {
 	case yaml.AliasNode:
+		t.within++
+		defer func() { t.within-- }()
 		return t.value(y.Alias, depth+1)
 	case yaml.ScalarNode:
 		if y.Tag != "!!null" {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"tidemark/internal/yamlload"
 )
 
 // Parse reads the text of a file over the defaults; name is what messages call it. Environment variables written as
@@ -77,7 +79,7 @@ func syntax(err error) (position, string) {
 
 func (p *parser) document(src []byte) {
 	var doc yaml.Node
-	if err := yaml.Load(src, &doc); err != nil {
+	if err := yamlload.Load(src, &doc); err != nil {
 		if strings.Contains(err.Error(), "no documents") {
 			return // an empty file has the defaults
 		}

@@ -11,6 +11,8 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v4"
+
+	"tidemark/internal/yamlload"
 )
 
 // ErrInvalid says that a dashboard cannot be taken as it is; the text says where and why.
@@ -163,7 +165,7 @@ func Parse(text []byte) ([]*Dashboard, error) {
 		return nil, fmt.Errorf("%w: the file is larger than %d MiB", ErrInvalid, MaxFileBytes>>20)
 	}
 	var f file
-	if err := yaml.Load(text, &f, yaml.WithKnownFields()); err != nil {
+	if err := yamlload.Load(text, &f, yaml.WithKnownFields()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if len(f.Dashboards) > MaxDashboards {

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"tidemark/config"
+	"tidemark/internal/yamlload"
 )
 
 const (
@@ -90,7 +91,7 @@ func decodeGroups(text []byte, isJSON bool, path string) ([]config.ScrapeGroup, 
 	var err error
 	if isJSON {
 		err = json.Unmarshal(text, &groups)
-	} else if err = yaml.Load(text, &groups, yaml.WithKnownFields()); err != nil && strings.Contains(err.Error(), "no documents") {
+	} else if err = yamlload.Load(text, &groups, yaml.WithKnownFields()); err != nil && strings.Contains(err.Error(), "no documents") {
 		err = nil
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"tidemark/discovery"
+	"tidemark/internal/yamlload"
 	"tidemark/model"
 )
 
@@ -33,7 +34,7 @@ func Parse(text []byte) (*Config, error) {
 		return nil, fmt.Errorf("the configuration of discovery has %d bytes; expected at most %d", len(text), MaxConfigBytes)
 	}
 	c := &Config{}
-	if err := yaml.Load(text, c, yaml.WithKnownFields()); err != nil {
+	if err := yamlload.Load(text, c, yaml.WithKnownFields()); err != nil {
 		return nil, fmt.Errorf("read the configuration of discovery: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	return c, nil
