@@ -61,7 +61,8 @@ func alertCommand() *cobra.Command {
 	}
 	list.Flags().StringVar(&f.problem, "problem", "", "id of the problem whose messages are listed")
 	list.Flags().StringVar(&f.state, "state", "", "waiting, sent, failed, with commas between")
-	list.Flags().IntVar(&f.limit, "limit", 100, "at most so many")
+	f.limit = 100
+	intFlag(list.Flags(), &f.limit, "limit", 1, 10_000, "at most so many")
 	show := &cobra.Command{
 		Use: "show", Short: "Show the configuration; secrets are hidden", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return showAlerts(c, f) },

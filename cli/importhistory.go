@@ -61,7 +61,7 @@ func importHistoryCommand() *cobra.Command {
 	f.StringVar(&since, "since", "", "leave values and trends before this time behind, such as 2026-01-31")
 	f.StringVar(&until, "until", "", "take values before this time only (default five minutes ago)")
 	f.StringSliceVar(&o.SkipTables, "skip-table", nil, "table to leave behind, such as history_text; may be given several times: "+strings.Join(zabbixdb.Tables(), ", "))
-	f.Int64Var(&o.ValuesPerSecond, "rate", 0, "values a second at most (default no limit)")
+	int64Flag(f, &o.ValuesPerSecond, "rate", 0, mostRate, "values a second at most (default no limit)")
 	f.BoolVar(&from.asJSON, "json", false, "print the report as JSON")
 	return c
 }

@@ -76,7 +76,7 @@ func migrateCommand() *cobra.Command {
 	f.StringVar(&since, "since", "", "leave values before this time behind, such as 2026-01-31")
 	f.StringVar(&space, "disk-space", "", "room for the embedded engine, such as 20GiB, when it gets the values")
 	f.StringVar(&mode, "mode", "auto", "how new tables of PostgreSQL are kept: auto, plain, partitions or timescale")
-	f.Int64Var(&o.ValuesPerSecond, "rate", 0, "values a second at most (default no limit)")
+	int64Flag(f, &o.ValuesPerSecond, "rate", 0, mostRate, "values a second at most (default no limit)")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

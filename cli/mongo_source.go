@@ -30,8 +30,9 @@ func (m *mongoSource) add(c *cobra.Command, files bool) {
 		c.Flags().StringVar(&m.file, "pcap", "", "capture file to replay instead, pcap or pcapng")
 	}
 	c.Flags().StringArrayVar(&m.ports, "port", nil, "port of a MongoDB server; may be given several times (default 27017; of a file: found by content)")
-	c.Flags().IntVar(&m.ringMiB, "ring", 8, "size of the capture ring in MiB")
-	c.Flags().IntVar(&m.shapes, "shapes", 2000, "how many shapes are told apart; the least loaded make room")
+	m.ringMiB, m.shapes = 8, 2000
+	intFlag(c.Flags(), &m.ringMiB, "ring", 0, 1024, "size of the capture ring in MiB")
+	intFlag(c.Flags(), &m.shapes, "shapes", 0, 1_000_000, "how many shapes are told apart; the least loaded make room")
 }
 
 // watch is an open source with its sniffer.

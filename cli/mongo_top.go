@@ -19,7 +19,7 @@ import (
 func mongoTopCommand() *cobra.Command {
 	source := &mongoSource{}
 	var once, asJSON bool
-	var seconds float64
+	seconds := 5.0
 	c := &cobra.Command{
 		Use:   "top -i INTERFACE|--pcap FILE [--port N]…",
 		Short: "Show live which requests load a MongoDB server",
@@ -43,7 +43,7 @@ func mongoTopCommand() *cobra.Command {
 	source.add(c, true)
 	c.Flags().BoolVar(&once, "once", false, "print one table and end")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one view as JSON and end")
-	c.Flags().Float64Var(&seconds, "seconds", 5, "how long to watch an interface before the one table is printed")
+	floatFlag(c.Flags(), &seconds, "seconds", 0, mostSeconds, "how long to watch an interface before the one table is printed")
 	return c
 }
 

@@ -18,7 +18,7 @@ import (
 func storeBenchCommand() *cobra.Command {
 	var o bench.Options
 	var workload, cache, dir string
-	var seconds float64
+	seconds := 10.0
 	var keep, asJSON bool
 	c := &cobra.Command{
 		Use:   "bench",
@@ -56,7 +56,7 @@ func storeBenchCommand() *cobra.Command {
 	f.IntVar(&o.Writers, "writers", 2, "goroutines that write; 0 fills two hours first and measures reads only")
 	f.IntVar(&o.Readers, "readers", 2, "goroutines that read")
 	f.StringVar(&cache, "cache", "1GiB", "page cache size")
-	f.Float64Var(&seconds, "seconds", 10, "how long to measure")
+	floatFlag(f, &seconds, "seconds", 0, mostSeconds, "how long to measure")
 	f.StringVar(&o.Values, "values", "gauge", "kind of values: "+strings.Join(bench.Kinds, ", "))
 	f.StringVar(&o.Trace, "trace", "", "file of recorded values, one line a second")
 	f.DurationVar(&o.Fill, "fill", 2*time.Hour, "how much of every metric is written before a run without writers")

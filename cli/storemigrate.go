@@ -75,8 +75,8 @@ func storeMigrateCommand() *cobra.Command {
 	f.StringSliceVar(&o.Skip, "skip-table", nil, "leave the old rows of this table behind, such as history_text; they stay readable until their retention ends")
 	f.StringVar(&since, "since", "", "leave rows before this time behind, such as 2026-01-31 or 2026-01-31T15:04:05Z")
 	f.StringVar(&until, "until", "", "leave rows from this time on behind")
-	f.Int64Var(&o.RowsPerSecond, "rate", 0, "rows a second at most (default no limit)")
-	f.Int64Var(&o.StepRows, "step", 0, "rows of one transaction (default 50000)")
+	int64Flag(f, &o.RowsPerSecond, "rate", 0, mostRate, "rows a second at most (default no limit)")
+	int64Flag(f, &o.StepRows, "step", 0, mostRate, "rows of one transaction (default 50000)")
 	f.BoolVar(&o.DropOld, "drop-old", false, "drop the old tables once all that moved was compared, with the rows that --since and --until left")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c

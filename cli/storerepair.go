@@ -87,7 +87,8 @@ func storePlanCommand() *cobra.Command {
 	f.Int64Var(&d.Metrics, "metrics", 4096, "number of metrics")
 	f.StringVar(&interval, "interval", "1s", "time between two values of a metric")
 	f.StringVar(&retention, "retention", "30d", "how long values are kept")
-	f.Float64Var(&d.Varying, "varying", 0.11, "share of the metrics that vary, 0 to 1")
+	d.Varying = 0.11
+	floatFlag(f, &d.Varying, "varying", 0, 1, "share of the metrics that vary, 0 to 1")
 	f.StringVar(&cache, "cache", "128MiB", "page cache size; the default is the server's")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c

@@ -118,7 +118,8 @@ func auditCommand() *cobra.Command {
 	list := &cobra.Command{Use: "list", Short: "List changes, the newest first", Args: noArgs, RunE: func(c *cobra.Command, _ []string) error { return listAudit(c, f) }}
 	list.Flags().StringVar(&f.user, "actor", "", "name of the only user to list")
 	list.Flags().StringVar(&f.search, "search", "", "a text that must be in the action or its object")
-	list.Flags().IntVar(&f.limit, "limit", 100, "at most so many, up to 10,000")
+	f.limit = 100
+	intFlag(list.Flags(), &f.limit, "limit", 1, 10_000, "at most so many, up to 10,000")
 	list.Flags().BoolVar(&f.asJSON, "json", false, "print JSON, with what was before and after")
 	c.AddCommand(list)
 	return c

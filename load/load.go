@@ -75,7 +75,7 @@ func (o Options) Check() (Options, error) {
 	if o.Drain <= 0 {
 		o.Drain = time.Minute
 	}
-	const most = 100_000
+	const most, maxSeconds = 100_000, 366 * 24 * 3600
 	switch {
 	case o.Protocol != Sender && o.Protocol != Agent:
 		return o, fmt.Errorf("protocol is %q, expected sender or agent", o.Protocol)
@@ -83,16 +83,16 @@ func (o Options) Check() (Options, error) {
 		return o, fmt.Errorf("hosts is %d, expected 1 to %d", o.Hosts, most)
 	case o.Items < 1 || o.Items > most:
 		return o, fmt.Errorf("items is %d, expected 1 to %d for each host", o.Items, most)
-	case o.NVPS < 0 || o.NVPS > 1e8:
+	case !(o.NVPS >= 0 && o.NVPS <= 1e8): // NaN neither
 		return o, fmt.Errorf("nvps is %v, expected 0 to 100000000", o.NVPS)
 	case o.NVPS == 0 && (o.IntervalMin < time.Millisecond || o.IntervalMax < o.IntervalMin):
 		return o, fmt.Errorf("neither nvps nor an interval is given; expected --nvps above 0, such as --nvps 1000, or --interval, such as 4s-7s, at least 1ms")
-	case o.Triggers < 0 || o.Triggers > 1:
+	case !(o.Triggers >= 0 && o.Triggers <= 1):
 		return o, fmt.Errorf("triggers is %v, expected 0 to 1 for each item", o.Triggers)
-	case o.Strings < 0 || o.Strings > 1:
+	case !(o.Strings >= 0 && o.Strings <= 1):
 		return o, fmt.Errorf("strings is %v, expected 0 to 1 of the items", o.Strings)
-	case o.Seconds < 0:
-		return o, fmt.Errorf("seconds is %v, expected at least 0", o.Seconds)
+	case !(o.Seconds >= 0 && o.Seconds <= maxSeconds):
+		return o, fmt.Errorf("seconds is %v, expected 0 to %d, a year", o.Seconds, maxSeconds)
 	}
 	return o, nil
 }
