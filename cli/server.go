@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -44,6 +46,11 @@ func runServer(c *cobra.Command, s *settings) error {
 	return errors.Join(srv.Run(c.Context()), srv.Close())
 }
 
+// ownAddress is how other servers of the cluster and people find this one.
+func ownAddress(conf *config.Config, listener net.Listener) string {
+	return cmp.Or(conf.Standby.Advertise, pageURL(conf, listener))
+}
+
 // startGarbagePercent lets the heap grow while the configuration is read: nearly all that is made then stays.
 const startGarbagePercent = 400
 
@@ -63,12 +70,20 @@ func openServer(c *cobra.Command, conf *config.Config, logger *slog.Logger) (*se
 		}
 		return nil, options, err
 	}
-	if options.Token == "" && !loopback(conf.HTTP.Listen) && !srv.HasAdministrator() {
+	if err := checkReach(conf, options.Token, srv); err != nil {
 		_ = options.HTTP.Close()
 		_ = options.Trapper.Close()
-		return nil, options, errors.Join(noAdministrator(conf), srv.Close())
+		return nil, options, errors.Join(err, srv.Close())
 	}
 	return srv, options, nil
+}
+
+// checkReach refuses a page that others can reach as long as nobody can sign in there.
+func checkReach(conf *config.Config, token string, srv *server.Server) error {
+	if token != "" || loopback(conf.HTTP.Listen) || srv.HasAdministrator() {
+		return nil
+	}
+	return noAdministrator(conf)
 }
 
 // noAdministrator says that a page that others can reach needs somebody who can sign in.

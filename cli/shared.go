@@ -23,16 +23,12 @@ func runShared(c *cobra.Command, s *settings, conf *config.Config) error {
 	if err != nil {
 		return err
 	}
-	address := conf.Standby.Advertise
-	if address == "" {
-		address = pageURL(conf, options.HTTP)
-	}
 	fmt.Fprintf(c.OutOrStdout(), "Tidemark is at %s, and works when no other server on its database does; agents and senders: %s\n", pageURL(conf, options.HTTP), options.Trapper.Addr())
 	err = server.Share(c.Context(), options, server.SharedOptions{
-		Address: address, TTL: conf.Storage.Lease,
+		Address: ownAddress(conf, options.HTTP), TTL: conf.Storage.Lease,
 		Opened: func(srv *server.Server) error {
-			if options.Token == "" && !loopback(conf.HTTP.Listen) && !srv.HasAdministrator() {
-				return noAdministrator(conf)
+			if err := checkReach(conf, options.Token, srv); err != nil {
+				return err
 			}
 			sayFirstLink(c, srv.FirstKey(), pageURL(conf, options.HTTP), conf)
 			return nil

@@ -50,12 +50,8 @@ func runStandby(c *cobra.Command, s *settings, conf *config.Config) error {
 	if err != nil {
 		return err
 	}
-	address := conf.Standby.Advertise
-	if address == "" {
-		address = pageURL(conf, options.HTTP)
-	}
 	fmt.Fprintf(c.OutOrStdout(), "Tidemark is at %s, a standby of %s; agents and senders after a promotion: %s\n", pageURL(conf, options.HTTP), conf.Standby.Of, options.Trapper.Addr())
-	err = server.Follow(c.Context(), options, server.FollowOptions{Of: conf.Standby.Of, Address: address, Replace: s.replaceData})
+	err = server.Follow(c.Context(), options, server.FollowOptions{Of: conf.Standby.Of, Address: ownAddress(conf, options.HTTP), Replace: s.replaceData})
 	_ = options.HTTP.Close()
 	_ = options.Trapper.Close()
 	return err
