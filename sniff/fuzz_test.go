@@ -2,7 +2,6 @@ package sniff
 
 import (
 	"bytes"
-	"math"
 	"os"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 
 	"tidemark/sniff/capture"
 	"tidemark/sniff/flow"
+	"tidemark/test/fuzztest"
 )
 
 // FuzzReport reads any bytes as a capture file, seeded by real ones: no panic, no hang, no more memory than allowed.
@@ -22,7 +22,7 @@ func FuzzReport(f *testing.F) {
 		f.Add(text[:min(len(text), 6000)])
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		within(t, func() {
+		fuzztest.Within(t, 64<<20, func() {
 			source, err := capture.NewFile(bytes.NewReader(text))
 			if err != nil {
 				return
@@ -38,21 +38,6 @@ func FuzzReport(f *testing.F) {
 			s.Report()
 		})
 	})
-}
-
-// within bounds the work that one input makes: 100 ms of processor time, in one of three tries, as a collection of garbage may fall into one.
-func within(t *testing.T, fn func()) {
-	t.Helper()
-	const most = 100e6
-	least := int64(math.MaxInt64)
-	for range 3 {
-		before := cpuNanos()
-		fn()
-		if least = min(least, cpuNanos()-before); least <= most {
-			return
-		}
-	}
-	t.Errorf("one input took %d ms", least/1e6)
 }
 
 // FuzzMessage sends any bytes as a message and its reply, whole and over segments: what is read must be the same.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tidemark/sniff/packet"
+	"tidemark/test/fuzztest"
 )
 
 // pcapFile builds a classic file with the given order, magic and packets.
@@ -126,17 +127,19 @@ func FuzzFile(f *testing.F) {
 	f.Add(pcapFile(binary.BigEndian, magicNanos, []byte("one")))
 	f.Add(pcapngFile())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		file, err := NewFile(bytes.NewReader(b))
-		if err != nil {
-			return
-		}
-		var frame Frame
-		for range len(b) + 1 {
-			if file.Next(&frame) != nil {
+		fuzztest.Within(t, 2<<20, func() {
+			file, err := NewFile(bytes.NewReader(b))
+			if err != nil {
 				return
 			}
-		}
-		t.Error("more frames than bytes")
+			var frame Frame
+			for range len(b) + 1 {
+				if file.Next(&frame) != nil {
+					return
+				}
+			}
+			t.Error("more frames than bytes")
+		})
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tidemark/sniff/packet"
+	"tidemark/test/fuzztest"
 	"tidemark/wire/mongo"
 )
 
@@ -352,34 +353,36 @@ func FuzzTable(f *testing.F) {
 	f.Add(message(1, 3000, 'x'), []byte{0, 200, 5, 200, 0, 200}, false)
 	f.Add([]byte{0x16, 3, 1, 0}, []byte{0, 4}, true)
 	f.Fuzz(func(t *testing.T, stream, plan []byte, opened bool) {
-		o := Options{HeadBytes: 256, MaxBufferBytes: 4096, MaxFlows: 4}
-		if opened {
-			o.Ports = []uint16{27017}
-		}
-		s := newScript(o)
-		if opened {
-			s.packet(packet.SYN, 99, nil)
-		}
-		s.r.more[1] = 900
-		at := 0
-		for i := 0; i+1 < len(plan) && i < 400; i += 2 {
-			at += int(int8(plan[i]))
-			at = max(0, min(at, len(stream)))
-			end := min(at+int(plan[i+1]), len(stream))
-			s.packet(packet.ACK, 100+uint32(at), stream[at:end])
-			at = end
-		}
-		if _, buffered := s.t.Len(); buffered > 4096 {
-			t.Errorf("%d bytes are held", buffered)
-		}
-		s.t.Close()
-		if flows, buffered := s.t.Len(); flows != 0 || buffered != 0 {
-			t.Errorf("%d flows and %d bytes after Close", flows, buffered)
-		}
-		for _, n := range s.r.lengths {
-			if n > max(256, len(stream)) {
-				t.Errorf("a piece of %d bytes", n)
+		fuzztest.Within(t, 4<<20+2*int64(len(stream)), func() {
+			o := Options{HeadBytes: 256, MaxBufferBytes: 4096, MaxFlows: 4}
+			if opened {
+				o.Ports = []uint16{27017}
 			}
-		}
+			s := newScript(o)
+			if opened {
+				s.packet(packet.SYN, 99, nil)
+			}
+			s.r.more[1] = 900
+			at := 0
+			for i := 0; i+1 < len(plan) && i < 400; i += 2 {
+				at += int(int8(plan[i]))
+				at = max(0, min(at, len(stream)))
+				end := min(at+int(plan[i+1]), len(stream))
+				s.packet(packet.ACK, 100+uint32(at), stream[at:end])
+				at = end
+			}
+			if _, buffered := s.t.Len(); buffered > 4096 {
+				t.Errorf("%d bytes are held", buffered)
+			}
+			s.t.Close()
+			if flows, buffered := s.t.Len(); flows != 0 || buffered != 0 {
+				t.Errorf("%d flows and %d bytes after Close", flows, buffered)
+			}
+			for _, n := range s.r.lengths {
+				if n > max(256, len(stream)) {
+					t.Errorf("a piece of %d bytes", n)
+				}
+			}
+		})
 	})
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
+
+	"tidemark/test/fuzztest"
 )
 
 // tcp builds a TCP segment with the given options and payload.
@@ -130,10 +132,12 @@ func FuzzDecode(f *testing.F) {
 	f.Add(uint32(Ethernet), ether(etherIPv4, 1, ipv4(8, 0, tcp(12, []byte("payload")))))
 	f.Add(uint32(Raw), ipv6(extHopByHop, append([]byte{protocolTCP, 0, 0, 0, 0, 0, 0, 0}, tcp(0, nil)...)))
 	f.Fuzz(func(t *testing.T, link uint32, frame []byte) {
-		var p Packet
-		if Decode(LinkType(link), frame, len(frame), &p) == TCP && (len(p.Payload) > len(frame) || p.PayloadBytes < len(p.Payload)) {
-			t.Errorf("payload %d of %d bytes in a frame of %d", len(p.Payload), p.PayloadBytes, len(frame))
-		}
+		fuzztest.Within(t, 64<<10, func() {
+			var p Packet
+			if Decode(LinkType(link), frame, len(frame), &p) == TCP && (len(p.Payload) > len(frame) || p.PayloadBytes < len(p.Payload)) {
+				t.Errorf("payload %d of %d bytes in a frame of %d", len(p.Payload), p.PayloadBytes, len(frame))
+			}
+		})
 	})
 }
 

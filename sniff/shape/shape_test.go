@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"tidemark/test/fuzztest"
 	"tidemark/wire/mongo"
 )
 
@@ -346,21 +347,23 @@ func FuzzFind(f *testing.F) {
 	ops := []mongo.Op{mongo.OpMsg, mongo.OpQuery, mongo.OpUpdate, mongo.OpDelete, mongo.OpInsert, mongo.OpCommand}
 	finder := NewFinder(100, 1)
 	f.Fuzz(func(t *testing.T, b []byte, op byte) {
-		m := &mongo.Message{Header: mongo.Header{Op: ops[int(op)%len(ops)]}, Body: b, Second: b, Namespace: []byte("shop.$cmd")}
-		m.Sequences[0] = mongo.Sequence{Identifier: []byte("ops"), Documents: b}
-		m.SequenceCount = 1
-		var c Command
-		if !finder.Find(m, &c) {
-			return
-		}
-		for _, s := range c.Statements {
-			if len(s.Shape.Text) > MaxTextBytes || s.Count < 1 {
-				t.Errorf("text of %d bytes, count %d", len(s.Shape.Text), s.Count)
+		fuzztest.Within(t, 16<<20, func() {
+			m := &mongo.Message{Header: mongo.Header{Op: ops[int(op)%len(ops)]}, Body: b, Second: b, Namespace: []byte("shop.$cmd")}
+			m.Sequences[0] = mongo.Sequence{Identifier: []byte("ops"), Documents: b}
+			m.SequenceCount = 1
+			var c Command
+			if !finder.Find(m, &c) {
+				return
 			}
-		}
-		if finder.Len() > 100 {
-			t.Errorf("%d shapes", finder.Len())
-		}
+			for _, s := range c.Statements {
+				if len(s.Shape.Text) > MaxTextBytes || s.Count < 1 {
+					t.Errorf("text of %d bytes, count %d", len(s.Shape.Text), s.Count)
+				}
+			}
+			if finder.Len() > 100 {
+				t.Errorf("%d shapes", finder.Len())
+			}
+		})
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	driver "go.mongodb.org/mongo-driver/v2/bson"
+
+	"tidemark/test/fuzztest"
 )
 
 // splice puts the start of a document and what FindGap asks for together, as a reader of a wire does.
@@ -69,13 +71,15 @@ func FuzzFindGap(f *testing.F) {
 	f.Add(b[:50], true)
 	f.Add(b[:120], false)
 	f.Fuzz(func(t *testing.T, b []byte, coarse bool) {
-		var g Gap
-		if !FindGap(b, coarse, &g) {
-			return
-		}
-		if g.Keep < 0 || g.Keep > len(b) || g.Resume < len(b) || g.Resume > MaxDocumentBytes*2 || g.Depth > maxGapDepth {
-			t.Errorf("of %d bytes: %+v", len(b), g)
-		}
-		g.Shorten(b, 0)
+		fuzztest.Within(t, fuzzBytes, func() {
+			var g Gap
+			if !FindGap(b, coarse, &g) {
+				return
+			}
+			if g.Keep < 0 || g.Keep > len(b) || g.Resume < len(b) || g.Resume > MaxDocumentBytes*2 || g.Depth > maxGapDepth {
+				t.Errorf("of %d bytes: %+v", len(b), g)
+			}
+			g.Shorten(b, 0)
+		})
 	})
 }

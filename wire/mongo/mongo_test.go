@@ -11,6 +11,8 @@ import (
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"tidemark/test/fuzztest"
 )
 
 var le = binary.LittleEndian
@@ -244,27 +246,29 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var m Message
-		h, err := DecodeHeader(b)
-		if err != nil {
-			return
-		}
-		Plausible(h, b)
-		body := b[HeaderBytes:min(len(b), h.Length)]
-		if h.Op == OpCompressed {
-			inner, plain, err := inflater.Inflate(h, body)
+		fuzztest.Within(t, 1<<20, func() {
+			var m Message
+			h, err := DecodeHeader(b)
 			if err != nil {
 				return
 			}
-			if len(plain) > 4<<10 {
-				t.Fatalf("%d bytes unpacked", len(plain))
+			Plausible(h, b)
+			body := b[HeaderBytes:min(len(b), h.Length)]
+			if h.Op == OpCompressed {
+				inner, plain, err := inflater.Inflate(h, body)
+				if err != nil {
+					return
+				}
+				if len(plain) > 4<<10 {
+					t.Fatalf("%d bytes unpacked", len(plain))
+				}
+				h, body = inner, plain
 			}
-			h, body = inner, plain
-		}
-		_ = DecodeBody(h, body, &m)
-		if len(m.Body) > len(b)+4<<10 || m.SequenceCount > MaxSequences {
-			t.Errorf("body of %d bytes, %d sequences", len(m.Body), m.SequenceCount)
-		}
+			_ = DecodeBody(h, body, &m)
+			if len(m.Body) > len(b)+4<<10 || m.SequenceCount > MaxSequences {
+				t.Errorf("body of %d bytes, %d sequences", len(m.Body), m.SequenceCount)
+			}
+		})
 	})
 }
 
@@ -272,16 +276,18 @@ func FuzzSnappy(f *testing.F) {
 	f.Add(s2.EncodeSnappy(nil, bytes.Repeat([]byte("abcabcd"), 100)))
 	f.Add([]byte{10, 1, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		out := make([]byte, 1000)
-		got, err := snappy(b, out, false)
-		size, lengthErr := s2.DecodedLen(b)
-		if lengthErr != nil || size > 1000 || size == 0 {
-			return
-		}
-		want, wantErr := s2.Decode(nil, b)
-		if wantErr == nil && (err != nil || !bytes.HasPrefix(got, want)) && len(want) == size {
-			t.Errorf("%d bytes, %v; the library gives %d", len(got), err, len(want))
-		}
+		fuzztest.Within(t, 8<<20, func() {
+			out := make([]byte, 1000)
+			got, err := snappy(b, out, false)
+			size, lengthErr := s2.DecodedLen(b)
+			if lengthErr != nil || size > 1000 || size == 0 {
+				return
+			}
+			want, wantErr := s2.Decode(nil, b)
+			if wantErr == nil && (err != nil || !bytes.HasPrefix(got, want)) && len(want) == size {
+				t.Errorf("%d bytes, %v; the library gives %d", len(got), err, len(want))
+			}
+		})
 	})
 }
 
