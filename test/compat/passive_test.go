@@ -28,6 +28,7 @@ import (
 	"tidemark/collect/zbxagent"
 	"tidemark/model"
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 // authority writes a certificate authority and two certificates of it into a folder: ca.pem, NAME.pem, NAME.key.
@@ -179,14 +180,10 @@ func (g *gathered) count(id model.ItemID) int {
 	return len(g.rows[id])
 }
 
-// waitFor checks a condition ten times a second.
-func waitFor(t *testing.T, what string, fn func() bool) {
+// waitFor waits for something that must come.
+func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !fn(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
+	launch.Until(t, patience, what, ok)
 }
 
 // The poller asks both real agents by each kind of connection, also after the agent was killed and came back.

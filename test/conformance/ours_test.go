@@ -16,24 +16,17 @@ import (
 	"time"
 
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 	"tidemark/wire/zbx"
 )
 
 // patience is how long the run waits for something that must come.
 const patience = 180 * time.Second
 
-func until(t *testing.T, what string, fn func() bool) {
+// until waits for something that must come.
+func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for !fn() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
-		case <-tick.C:
-		}
-	}
+	launch.Until(t, patience, what, ok)
 }
 
 // showLog shows a log when the test fails.

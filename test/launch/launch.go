@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Main runs a package's tests after its install.sh, with the path of the program under test in binary: that of TIDEMARK_BIN, else one
@@ -39,6 +40,21 @@ func prepare(m *testing.M, binary *string) (int, error) {
 		return 1, fmt.Errorf("build the binary: %w\n%s", err, out)
 	}
 	return m.Run(), nil
+}
+
+// Until waits for a condition that must come true, at most for patience, and fails the test otherwise. what says what was waited for.
+func Until(t testing.TB, patience time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("waited %v in vain until %s", patience, what)
+		case <-tick.C:
+		}
+	}
 }
 
 // Run starts a child that is killed with its children when the test ends, or by the function that is returned. Its log is shown when the

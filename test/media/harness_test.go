@@ -28,17 +28,10 @@ const patience = 60 * time.Second
 // object is one of JSON.
 type object = map[string]any
 
-// until waits for a condition.
-func until(t *testing.T, what string, fn func() bool) {
+// until waits for something that must come.
+func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(patience)
-	for !fn() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+	launch.Until(t, patience, what, ok)
 }
 
 // server is the program under test.

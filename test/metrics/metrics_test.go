@@ -26,17 +26,10 @@ func TestMain(m *testing.M) { launch.Main(m, &binary) }
 // patience is how long a test waits for something that must come.
 const patience = 2 * time.Minute
 
-// until waits for a condition.
-func until(t *testing.T, what string, fn func() bool) {
+// until waits for something that must come.
+func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(patience)
-	for !fn() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+	launch.Until(t, patience, what, ok)
 }
 
 func ready(address string) func() bool {

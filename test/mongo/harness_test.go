@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tidemark/test/launch"
 )
 
 // tidemark is the program under test, ferretdb the server.
@@ -105,16 +107,10 @@ func raise(name string) error {
 // patience is how long a test waits for something that must come.
 const patience = 90 * time.Second
 
-// eventually waits until ok; a machine under load may take long.
+// eventually waits for something that must come.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for range patience / (20 * time.Millisecond) {
-		if ok() {
-			return
-		}
-		<-time.After(20 * time.Millisecond)
-	}
-	t.Fatalf("did not happen within %s: %s", patience, what)
+	launch.Until(t, patience, what, ok)
 }
 
 // run starts a program that is ended with the test. Its output is shown when the test fails.

@@ -55,16 +55,10 @@ func prepare(m *testing.M) (int, error) {
 // patience is how long a test waits for something that must come, on a busy machine.
 const patience = 2 * time.Minute
 
-// until waits for something to be so.
-func until(t testing.TB, what string, is func() bool) {
+// until waits for something that must come.
+func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		if is() {
-			return
-		}
-		<-time.After(20 * time.Millisecond)
-	}
-	t.Fatalf("waited %v in vain: %s", patience, what)
+	launch.Until(t, patience, what, ok)
 }
 
 // node is a server on a machine of its own, so to speak: folder and addresses stay over restarts.

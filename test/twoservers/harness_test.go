@@ -33,16 +33,10 @@ func TestMain(m *testing.M) { launch.Main(m, &program) }
 // patience is how long a test waits for something that must come, on a busy machine.
 const patience = 3 * time.Minute
 
-// until waits for something to be so.
-func until(t testing.TB, what string, is func() bool) {
+// until waits for something that must come.
+func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		if is() {
-			return
-		}
-		<-time.After(50 * time.Millisecond)
-	}
-	t.Fatalf("waited %v in vain: %s", patience, what)
+	launch.Until(t, patience, what, ok)
 }
 
 // count reads a number of repetitions from the environment.
