@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestDecodeExplain_versions reads answers in the forms of the versions from 4.4 to 8.0, by the fields that the manual's pages "Explain Results" of those versions
-// describe: the classic engine (explainVersion 1, or none before 5.1), the slot-based one (2), routers of a cluster, and pipelines.
+// TestDecodeExplain_versions reads answers in the forms of the versions from 4.4 to 8.0: the classic engine (explainVersion 1, or none before 5.1), the slot-based one (2), routers of a cluster, and pipelines.
 func TestDecodeExplain_versions(t *testing.T) {
 	const (
 		ixscan = `{"stage":"IXSCAN","keyPattern":{"a":1},"indexName":"a_1","isMultiKey":false,"multiKeyPaths":{"a":[]},"isUnique":false,"isSparse":false,"isPartial":false,"indexVersion":2,"direction":"forward","indexBounds":{"a":["[\"secret\", \"secret\"]"]}}`
