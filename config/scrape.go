@@ -37,6 +37,9 @@ type Scrape struct {
 	Global struct {
 		ScrapeInterval string `yaml:"scrape_interval"`
 		ScrapeTimeout  string `yaml:"scrape_timeout"`
+		// NativeHistograms and ClassicToo are for jobs that do not say otherwise.
+		NativeHistograms bool `yaml:"scrape_native_histograms"`
+		ClassicToo       bool `yaml:"always_scrape_classic_histograms"`
 	} `yaml:"global"`
 	Jobs []*ScrapeJob `yaml:"scrape_configs"`
 }
@@ -59,6 +62,11 @@ type ScrapeJob struct {
 	LabelValueLengthLimit int    `yaml:"label_value_length_limit"`
 	TargetLimit           int    `yaml:"target_limit"`
 	BodySizeLimit         string `yaml:"body_size_limit"`
+	// NativeHistograms asks for the format in which targets give native histograms; ClassicToo takes the classic one too where a histogram is both.
+	// BucketLimit is how many buckets one may have before its resolution is halved.
+	NativeHistograms *bool `yaml:"scrape_native_histograms"`
+	ClassicToo       *bool `yaml:"always_scrape_classic_histograms"`
+	BucketLimit      int   `yaml:"native_histogram_bucket_limit"`
 
 	ScrapeHTTP `yaml:",inline"`
 
@@ -183,6 +191,12 @@ func (s *Scrape) finish() []error {
 			wrong = append(wrong, fmt.Errorf("job_name %q is there twice; expected once", j.JobName))
 		}
 		seen[j.JobName] = true
+		if j.NativeHistograms == nil {
+			j.NativeHistograms = &s.Global.NativeHistograms
+		}
+		if j.ClassicToo == nil {
+			j.ClassicToo = &s.Global.ClassicToo
+		}
 		for _, err := range j.finish(interval, timeout) {
 			wrong = append(wrong, fmt.Errorf("job_name %q: %w", j.JobName, err))
 		}
@@ -237,7 +251,7 @@ func (j *ScrapeJob) finish(interval, timeout time.Duration) (wrong []error) {
 			say(fmt.Errorf("body_size_limit: %w", err))
 		}
 	}
-	for _, limit := range []int{j.SampleLimit, j.LabelLimit, j.LabelNameLengthLimit, j.LabelValueLengthLimit, j.TargetLimit} {
+	for _, limit := range []int{j.SampleLimit, j.LabelLimit, j.LabelNameLengthLimit, j.LabelValueLengthLimit, j.TargetLimit, j.BucketLimit} {
 		if limit < 0 {
 			say(fmt.Errorf("a limit is %d; expected 0 for none, or more", limit))
 		}

@@ -56,7 +56,13 @@ func (s *taken) Each(func(string, model.ItemID)) {}
 
 func targetFor(t testing.TB, sink *taken) *target {
 	t.Helper()
-	c, err := config.Parse("test.yaml", []byte("scrape: {scrape_configs: [{job_name: j, static_configs: [{targets: [a]}]}]}"))
+	return targetWith(t, sink, "")
+}
+
+// targetWith has more settings of the job, each with a comma behind.
+func targetWith(t testing.TB, sink *taken, more string) *target {
+	t.Helper()
+	c, err := config.Parse("test.yaml", []byte("scrape: {scrape_configs: [{"+more+"job_name: j, static_configs: [{targets: [a]}]}]}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,10 +81,11 @@ func targetFor(t testing.TB, sink *taken) *target {
 func FuzzTake(f *testing.F) {
 	f.Add([]byte("# HELP a h\n# TYPE a counter\na{b=\"c\"} 1\nd 2 3\n"), "text/plain")
 	f.Add([]byte("# TYPE a counter\na_total 1.0 2.0 # {x=\"y\"} 3\n# EOF\n"), "application/openmetrics-text; version=1.0.0")
+	f.Add(exported(f, nil), protobuf)
 	f.Add([]byte("{\"a b\",c=\"d\"} NaN\n"), "text/plain; version=1.0.0; escaping=allow-utf-8")
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
 		sink := &taken{}
-		tg := targetFor(t, sink)
+		tg := targetWith(t, sink, "scrape_native_histograms: true, ")
 		take := func(body []byte, contentType string) (counts, bool) {
 			w := tg.job.s.write()
 			c, err := tg.take(t.Context(), w, body, contentType, 1e18)

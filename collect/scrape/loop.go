@@ -16,8 +16,11 @@ import (
 	"tidemark/model"
 )
 
-// accept asks for the text formats; native histograms come in protobuf only, which is not asked for.
-const accept = "application/openmetrics-text;version=1.0.0;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+// accept asks for the text formats, acceptNative for protobuf before them: native histograms come in it only.
+const (
+	acceptNative = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7," + accept
+	accept       = "application/openmetrics-text;version=1.0.0;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+)
 
 // stopTimeout is how long the stale markers of a target that went may take.
 const stopTimeout = 30 * time.Second
@@ -149,6 +152,9 @@ func (t *target) ask(ctx context.Context, dst []byte) ([]byte, string, error) {
 		return nil, "", err
 	}
 	r.Header.Set("Accept", accept)
+	if is(c.NativeHistograms) {
+		r.Header.Set("Accept", acceptNative)
+	}
 	r.Header.Set("User-Agent", t.job.s.o.Agent)
 	r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", strconv.FormatFloat(c.Timeout.Seconds(), 'f', -1, 64))
 	return t.job.client.read(r, t.line, c.BodyBytes, dst)

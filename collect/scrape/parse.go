@@ -51,6 +51,9 @@ type parsing struct {
 	counts counts
 	// helpOf and help are the last HELP line, unitOf and unit the last UNIT line.
 	helpOf, help, unitOf, unit string
+	// suffix and le are those of the sample at hand where it is a part of a native histogram.
+	suffix, le string
+	key        []byte
 	// order are the entries of the lines so far; nil for one that the answer had before.
 	order []*entry
 	// values are theirs; stamped says that one has a time of its own.
@@ -67,7 +70,9 @@ func (t *target) take(ctx context.Context, w *series.Write, body []byte, content
 		return p.counts, nil
 	}
 	t.cache.round = before
-	parser, err := textparse.New(body, contentType, labels.NewSymbolTable(), textparse.ParserOptions{FallbackContentType: "text/plain"})
+	parser, err := textparse.New(body, contentType, labels.NewSymbolTable(), textparse.ParserOptions{
+		FallbackContentType: "text/plain", IgnoreNativeHistograms: !is(t.job.config.NativeHistograms), KeepClassicOnClassicAndNativeHistograms: is(t.job.config.ClassicToo),
+	})
 	if parser == nil {
 		return counts{}, fmt.Errorf("the answer has no format that is known: %w", err)
 	}
@@ -115,7 +120,7 @@ func (p *parsing) entry(parser textparse.Parser, kind textparse.Entry) error {
 		name, text := parser.Unit()
 		p.unitOf, p.unit = string(name), string(text)
 	case textparse.EntryHistogram:
-		p.t.job.s.histograms.Inc()
+		return p.histogram(parser)
 	case textparse.EntrySeries:
 		text, own, v := parser.Series()
 		return p.sample(parser, text, own, v)
@@ -198,6 +203,9 @@ func (p *parsing) choose(parser textparse.Parser, e *entry) error {
 func (p *parsing) label(parser textparse.Parser, e *entry) error {
 	var own labels.Labels
 	parser.Labels(&own)
+	if p.suffix != "" {
+		own = p.partLabels(own)
+	}
 	c := p.t.job.config
 	b := labels.NewBuilder(own)
 	p.t.labels.Range(func(l labels.Label) {
