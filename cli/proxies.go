@@ -16,7 +16,10 @@ import (
 type proxyInfo struct {
 	Name, Description, Version, Address string
 	// AlsoAt is where another process sends from under the same name.
-	AlsoAt       string `json:"also_at"`
+	AlsoAt string `json:"also_at"`
+	// AskAt is where the server asks a passive proxy, Failure why that does not work.
+	AskAt        string `json:"ask_at"`
+	Failure      string
 	Hosts        int
 	SeenAt       int64 `json:"seen_at"`
 	StoredAt     int64 `json:"stored_at"`
@@ -77,23 +80,36 @@ func addProxyCommand(r *remote) *cobra.Command {
 	in := struct {
 		Name        string   `json:"name"`
 		Description string   `json:"description"`
+		AskAt       *string  `json:"ask_at,omitempty"`
 		TLS         *hostTLS `json:"tls,omitempty"`
 	}{}
+	address := ""
 	secure := &hostTLS{Connect: "unencrypted"}
 	keyFile := ""
 	var keep time.Duration
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Make a proxy known, or change what is known of it",
 		Long: "Make a proxy known under the name that it has in its configuration (Hostname), or change its description and how its connections are\n" +
-			"protected. Without --accept the protection stays as it is; a new proxy is let in unencrypted.",
-		Example: "  tidemark proxies add branch1 --accept psk --psk-identity branch1 --psk-file branch1.psk",
-		Args:    someArgs(1, 1, "the name of a proxy"),
+			"protected. Without --accept the protection stays as it is; a new proxy is let in unencrypted.\n" +
+			"A passive proxy does not connect: with --address the server asks it there, with --connect as its protection. --address '' makes it active again.",
+		Example: "  tidemark proxies add branch1 --accept psk --psk-identity branch1 --psk-file branch1.psk\n" +
+			"  tidemark proxies add dmz --address 10.9.0.5:10051 --connect psk --psk-identity dmz --psk-file dmz.psk",
+		Args: someArgs(1, 1, "the name of a proxy"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if (secure.PSKIdentity == "") != (keyFile == "") {
 				return usagef("--psk-identity and --psk-file belong together")
 			}
+			if c.Flags().Changed("address") {
+				in.AskAt = &address
+			}
+			if c.Flags().Changed("connect") {
+				if address == "" || len(secure.Accept) > 0 {
+					return usagef("--connect is for a passive proxy, which needs --address and is not let in: leave out --accept")
+				}
+				secure.Accept = []string{secure.Connect}
+			}
 			if len(secure.Accept) == 0 && (keyFile != "" || secure.Issuer+secure.Subject != "" || keep > 0) {
-				return usagef("--psk-identity, --issuer, --subject and --keep need --accept")
+				return usagef("--psk-identity, --issuer, --subject and --keep need --accept, or for a passive proxy --connect")
 			}
 			if keyFile != "" {
 				key, err := readKeyFile(keyFile)
@@ -114,6 +130,8 @@ func addProxyCommand(r *remote) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&in.Description, "description", "", "what people should know of it")
+	f.StringVar(&address, "address", "", "where the server asks a passive proxy, host:port; without it the proxy connects by itself")
+	f.StringVar(&secure.Connect, "connect", "unencrypted", "how the server connects to a passive proxy: unencrypted, psk, cert")
 	f.StringSliceVar(&secure.Accept, "accept", nil, "how it may connect, with commas between: unencrypted, psk, cert")
 	f.StringVar(&secure.PSKIdentity, "psk-identity", "", "identity of the pre-shared key")
 	f.StringVar(&keyFile, "psk-file", "", "file with the pre-shared key in hexadecimal digits")
@@ -147,6 +165,12 @@ func listProxies(c *cobra.Command, r *remote) error {
 			backlog = "yes"
 		}
 		address := p.Address
+		if p.AskAt != "" {
+			address = "asked at " + p.AskAt
+			if p.Failure != "" {
+				address += " in vain: " + p.Failure
+			}
+		}
 		if p.AlsoAt != "" {
 			address += " and, under the same name, " + p.AlsoAt
 		}

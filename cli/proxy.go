@@ -59,7 +59,11 @@ func runProxy(c *cobra.Command, s *settings) error {
 		}
 		return errors.Join(err, closeListeners(&options))
 	}
-	fmt.Fprintf(c.OutOrStdout(), "The proxy %s sends to %s; agents and senders: %s, state: %s/api/state\n", options.Name, options.Server, options.Trapper.Addr(), pageURL(conf, options.HTTP))
+	toServer := "sends to " + options.Server
+	if options.Passive {
+		toServer = "waits for questions from " + options.Server
+	}
+	fmt.Fprintf(c.OutOrStdout(), "The proxy %s %s; agents and senders: %s, state: %s/api/state\n", options.Name, toServer, options.Trapper.Addr(), pageURL(conf, options.HTTP))
 	if page == nil {
 		return errors.Join(p.Run(c.Context()), p.Close())
 	}
@@ -120,7 +124,7 @@ func openProxyPage(ctx context.Context, c *config.Config, logger *slog.Logger) (
 func proxyOptions(c *config.Config, logger *slog.Logger) (proxy.Options, error) {
 	collect, err := collectOptions(c)
 	o := proxy.Options{
-		Data: c.Data, Server: c.Proxy.Server, Name: c.Proxy.Name, TLS: tlsdial.Settings(c.Proxy.TLS), Traps: collect.Traps, Refresh: c.Proxy.Refresh,
+		Data: c.Data, Server: c.Proxy.Server, Passive: c.Proxy.Passive, Name: c.Proxy.Name, TLS: tlsdial.Settings(c.Proxy.TLS), Traps: collect.Traps, Refresh: c.Proxy.Refresh,
 		BufferBytes: c.Proxy.BufferBytes, BufferAge: c.Proxy.BufferAge, Allowed: collect.Allowed, Denied: collect.Denied, SSLFolder: collect.SSLFolder,
 		JavaGateway: collect.JavaGateway, ScriptWorker: scriptWorker(), Version: Version, Logger: logger,
 	}

@@ -35,6 +35,7 @@ type settings struct {
 	proxy                     bool
 	proxyName                 string
 	proxyKeep                 time.Duration
+	proxyPassive              bool
 	proxyPage                 string
 	standbyOf                 string
 	standbyTokenFile          string
@@ -95,6 +96,7 @@ func (s *settings) addProxy(f *pflag.FlagSet) {
 	s.proxy = true
 	s.addCommon(f)
 	f.StringVar(&s.agentServer, "server", "", "the server's address for agents, host:port (default 127.0.0.1:10051)")
+	f.BoolVar(&s.proxyPassive, "passive", false, "wait for the server to ask, at --trapper; --server is then where it may ask from, such as 10.0.0.5,10.1.0.0/16")
 	f.StringVar(&s.proxyName, "name", "", "name of this proxy at the server (default: the machine's host name)")
 	f.StringVar(&s.trapper, "trapper", "", "address for agents and senders (default 127.0.0.1:10051)")
 	f.StringVar(&s.http, "http", "", "address of metrics and state (default "+config.DefaultProxyListen+")")
@@ -155,6 +157,9 @@ func (s *settings) load() (*config.Config, error) {
 	}
 	if s.flags.Changed("durability") {
 		c.Storage.Durability = config.Durability(s.durability)
+	}
+	if s.flags.Changed("passive") {
+		c.Proxy.Passive = s.proxyPassive
 	}
 	if s.flags.Changed("keep") {
 		c.Proxy.Keep = s.proxyKeep

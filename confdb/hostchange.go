@@ -77,7 +77,17 @@ func (c *change) makeHost(ctx context.Context, h *model.HostChange, out *model.H
 	}
 	out.HostID, out.Host, out.Made = model.HostID(id), host, true
 	c.touch(out.HostID)
-	return nil
+	if h.Proxy == "" {
+		return nil
+	}
+	proxy, err := c.id(ctx, "SELECT id FROM proxies WHERE name = ?", h.Proxy)
+	if err == nil && proxy == 0 {
+		err = fmt.Errorf("proxy %q: %w", h.Proxy, ErrInvalid)
+	}
+	if err != nil {
+		return err
+	}
+	return c.assign(ctx, out.HostID, model.ProxyID(proxy), h.Proxy)
 }
 
 // freeName is a name, or the name with a number from 2 on.

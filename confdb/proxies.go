@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net"
+	"strconv"
 
 	"tidemark/model"
 )
@@ -13,7 +15,7 @@ const maxProxies = 10_000
 
 // Proxies lists the proxies by name.
 func (d *DB) Proxies(ctx context.Context) ([]model.Proxy, error) {
-	rows, err := d.sql.QueryContext(ctx, `SELECT p.id, p.name, p.description, (SELECT count(*) FROM hosts h WHERE h.proxy_id = p.id)
+	rows, err := d.sql.QueryContext(ctx, `SELECT p.id, p.name, p.description, p.address, (SELECT count(*) FROM hosts h WHERE h.proxy_id = p.id)
 		FROM proxies p ORDER BY p.name`)
 	if err != nil {
 		return nil, d.wrap("list proxies", err)
@@ -21,28 +23,41 @@ func (d *DB) Proxies(ctx context.Context) ([]model.Proxy, error) {
 	var list []model.Proxy
 	err = each(rows, func(r *sql.Rows) error {
 		var p model.Proxy
-		err := r.Scan(&p.ID, &p.Name, &p.Description, &p.HostCount)
+		err := r.Scan(&p.ID, &p.Name, &p.Description, &p.Address, &p.HostCount)
 		list = append(list, p)
 		return err
 	})
 	return list, d.wrap("list proxies", err)
 }
 
-// AddProxy makes a proxy, or brings the description of the one with the name up to date. Names are as those of hosts; another one is ErrInvalid.
-func (d *DB) AddProxy(ctx context.Context, name, description string) (id model.ProxyID, err error) {
-	if !validHostName(name) {
-		return 0, fmt.Errorf("proxy name %.130q: %w; expected 1 to 128 letters, digits, spaces, '.', '_' and '-'", name, ErrInvalid)
+// AddProxy makes a proxy, or brings description and address of the one with the name up to date. Names are as those of hosts; another one is
+// ErrInvalid, and so is an address that is not host:port.
+func (d *DB) AddProxy(ctx context.Context, p model.Proxy) (id model.ProxyID, err error) {
+	if !validHostName(p.Name) {
+		return 0, fmt.Errorf("proxy name %.130q: %w; expected 1 to 128 letters, digits, spaces, '.', '_' and '-'", p.Name, ErrInvalid)
 	}
-	if len(description) > maxTextBytes {
-		return 0, fmt.Errorf("description of proxy %s: %w; expected at most %d bytes, found %d", name, ErrInvalid, maxTextBytes, len(description))
+	if len(p.Description) > maxTextBytes {
+		return 0, fmt.Errorf("description of proxy %s: %w; expected at most %d bytes, found %d", p.Name, ErrInvalid, maxTextBytes, len(p.Description))
 	}
-	err = d.change(ctx, "add proxy "+name, func(c *change) error {
-		if id, err = c.proxy(ctx, name); err != nil {
+	if p.Address != "" && !validAddress(p.Address) {
+		return 0, fmt.Errorf("address %.130q of proxy %s: %w; expected host:port, such as 10.0.0.5:10051", p.Address, p.Name, ErrInvalid)
+	}
+	err = d.change(ctx, "add proxy "+p.Name, func(c *change) error {
+		if id, err = c.proxy(ctx, p.Name); err != nil {
 			return err
 		}
-		return c.exec(ctx, "UPDATE proxies SET description = ? WHERE id = ?", description, id)
+		return c.exec(ctx, "UPDATE proxies SET description = ?, address = ? WHERE id = ?", p.Description, p.Address, id)
 	})
 	return id, err
+}
+
+// maxAddressBytes bounds an address.
+const maxAddressBytes = 255
+
+func validAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	n, portErr := strconv.ParseUint(port, 10, 16)
+	return err == nil && portErr == nil && host != "" && n > 0 && len(text) <= maxAddressBytes
 }
 
 // proxy returns the proxy with the name, made if need be.

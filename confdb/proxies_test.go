@@ -28,7 +28,7 @@ func TestProxies(t *testing.T) {
 		t.Fatalf("proxies: %+v, %v", list, err)
 	}
 	p1 := list[0].ID
-	p2, err := d.AddProxy(ctx, "p2", "second")
+	p2, err := d.AddProxy(ctx, model.Proxy{Name: "p2", Description: "second", Address: "far:10051"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +88,10 @@ func TestProxies_mistakes(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, err, want)
 		}
 	}
-	_, err := d.AddProxy(ctx, "a/b", "")
+	_, err := d.AddProxy(ctx, model.Proxy{Name: "a/b"})
 	f("name", err, ErrInvalid)
+	_, err = d.AddProxy(ctx, model.Proxy{Name: "a", Address: "far"})
+	f("address", err, ErrInvalid)
 	f("remove", d.RemoveProxy(ctx, "p9"), ErrNotFound)
 	f("assign", d.SetHostProxy(ctx, 1, "p9"), ErrNotFound)
 	f("assign host", d.SetHostProxy(ctx, 99, ""), ErrNotFound)

@@ -371,7 +371,7 @@ func (c *Config) Validate() error {
 	c.checkConfiguration(wrong)
 	c.checkShared(wrong)
 	checkTLS("agent.tls", &c.Agent.TLS, wrong)
-	checkTLS("proxy.tls", &c.Proxy.TLS, wrong)
+	c.checkProxy(wrong)
 	if c.Storage.Engine == EngineDB && c.Storage.Mode != ModeAuto {
 		wrong("storage.mode", "found mode %s, but storage.engine is %s; expected engine postgres or no mode", c.Storage.Mode, c.Storage.Engine)
 	}

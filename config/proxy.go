@@ -7,8 +7,11 @@ import (
 
 // Proxy is what stands between agents and a server.
 type Proxy struct {
-	// Server is the host:port of the server's agent protocol.
+	// Server is the host:port of the server's agent protocol; of a passive proxy the addresses, networks and names from which the server asks, with
+	// commas between.
 	Server string
+	// Passive has the proxy wait for the server to ask, at the trapper's address.
+	Passive bool
 	// Name is what the server knows the proxy by; empty for the machine's host name.
 	Name string
 	// Refresh is how often the configuration is asked for.
@@ -40,7 +43,8 @@ func defaultProxy() Proxy {
 
 // proxyFields are the settings of a proxy.
 var proxyFields = append([]field{
-	setting("proxy.server", parseText, func(c *Config) *string { return &c.Proxy.Server }, checkAddress),
+	setting("proxy.server", parseText, func(c *Config) *string { return &c.Proxy.Server }, anything),
+	setting("proxy.passive", parseBool, func(c *Config) *bool { return &c.Proxy.Passive }, anything),
 	setting("proxy.name", parseText, func(c *Config) *string { return &c.Proxy.Name }, checkProxyName),
 	setting("proxy.refresh", ParseDuration, func(c *Config) *time.Duration { return &c.Proxy.Refresh }, checkRefresh),
 	setting("proxy.buffer", ParseSize, func(c *Config) *int64 { return &c.Proxy.BufferBytes }, atLeast(MinProxyBufferBytes, false)),
@@ -92,6 +96,28 @@ func checkKeepTime(d time.Duration) error {
 		return fmt.Errorf("found %s; expected 0 for no page, or %s to %s", d, time.Hour, maxProxyKeep)
 	}
 	return nil
+}
+
+// checkProxy reports settings of a proxy that do not go together.
+func (c *Config) checkProxy(wrong func(key, format string, args ...any)) {
+	err := checkAddress(c.Proxy.Server)
+	if !c.Proxy.Passive {
+		if err != nil {
+			wrong("proxy.server", "%s", err)
+		}
+		checkTLS("proxy.tls", &c.Proxy.TLS, wrong)
+		return
+	}
+	if err == nil || c.Proxy.Server == "" {
+		wrong("proxy.server", "found %q with proxy.passive; expected the addresses without port from which the server asks, such as 10.0.0.5", c.Proxy.Server)
+	}
+	if c.Proxy.TLS.Connect == "cert" {
+		if t := &c.Trapper; t.CAFile == "" || t.CertificateFile == "" || t.KeyFile == "" {
+			wrong("proxy.tls.connect", "found cert with proxy.passive; expected trapper.tls.ca_file, trapper.tls.certificate_file and trapper.tls.key_file with it")
+		}
+		return
+	}
+	checkTLS("proxy.tls", &c.Proxy.TLS, wrong)
 }
 
 // checkTLS reports what is missing for a kind of connection.

@@ -95,11 +95,22 @@ func (s *SNMP) Access() *model.SNMPAccess {
 	return a
 }
 
+// SNMPOf is the inverse of Access.
+func SNMPOf(a *model.SNMPAccess) *SNMP {
+	if a == nil {
+		return nil
+	}
+	return &SNMP{
+		Version: a.Version, Community: a.Community, Context: a.Context, SecurityName: a.SecurityName, SecurityLevel: a.SecurityLevel,
+		AuthProtocol: a.AuthProtocol, AuthPassphrase: a.AuthPassphrase, PrivProtocol: a.PrivProtocol, PrivPassphrase: a.PrivPassphrase,
+	}
+}
+
 // HostEvent is what actions are asked about.
 type HostEvent struct {
 	// Source is FromNetwork or FromAgents.
 	Source string
-	// Host and Metadata are those of an agent, Proxy what it speaks to.
+	// Host and Metadata are those of an agent, Proxy what it speaks to, or what looked.
 	Host, Metadata, Proxy string
 	IP, DNS               string
 	// Rule is the rule of network discovery, Check its check (kind and key), Service the kind of the check, Port where it answered.

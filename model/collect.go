@@ -66,6 +66,13 @@ type SNMPAccess struct {
 	MaxRepetitions int
 }
 
+// Expand replaces each text that may have macros by what expand makes of it.
+func (a *SNMPAccess) Expand(expand func(string) string) {
+	for _, field := range []*string{&a.Community, &a.Context, &a.SecurityName, &a.AuthPassphrase, &a.PrivPassphrase} {
+		*field = expand(*field)
+	}
+}
+
 // IPMIAccess is how a host's management controllers are logged in to.
 type IPMIAccess struct {
 	// AuthType and Privilege are as exports name them; empty for the default.

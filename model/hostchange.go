@@ -7,6 +7,8 @@ type HostChange struct {
 	Make   bool
 	// Host is the technical name for a host that is made; when it is taken it gets a number. Name is the visible one, empty for the same.
 	Host, Name string
+	// Proxy is the proxy that asks a host that is made; empty for the server itself.
+	Proxy string
 	// Delete deletes the host; all else is left out then.
 	Delete bool
 	// Group is the group of a host that is made and that no action puts into one.

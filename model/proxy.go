@@ -24,6 +24,8 @@ type Proxy struct {
 	// Name is what the proxy says of itself; unique.
 	Name        string
 	Description string
+	// Address is where the server asks it, host:port; empty for a proxy that connects by itself.
+	Address string
 	// HostCount is how many hosts are assigned to it.
 	HostCount int
 }

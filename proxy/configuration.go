@@ -28,6 +28,8 @@ type configuration struct {
 	path   string
 	keys   *keyring.Keyring
 	logger *slog.Logger
+	// server is what the server of a passive proxy must show; nil for a proxy that connects by itself. It is set before anything is served.
+	server *model.HostTLS
 
 	mu sync.Mutex
 	// body is the text in force.
@@ -128,11 +130,24 @@ func (c *configuration) use(body []byte, r *proxyconfig.Received) {
 			c.deleted[id] = c.revision
 		}
 	}
-	if r.Passed > 0 && r.Passed != c.received.Passed {
-		c.logger.Warn("network discovery rules that the server wants from this proxy are not done", "count", r.Passed)
-	}
 	c.body, c.received = body, r
-	c.keys.Apply(r.TLS)
+	c.applyKeys()
+}
+
+// askedBy sets what the server of a passive proxy must show.
+func (c *configuration) askedBy(t model.HostTLS) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.server = &t
+	c.applyKeys()
+}
+
+func (c *configuration) applyKeys() {
+	list := c.received.TLS
+	if c.server != nil {
+		list = append(slices.Clone(list), *c.server)
+	}
+	c.keys.Apply(list)
 }
 
 // Changes implements confcache.Source.
@@ -191,6 +206,13 @@ func (c *configuration) settled(revision uint64) {
 			delete(c.deleted, id)
 		}
 	}
+}
+
+// discovery are the rules of network discovery.
+func (c *configuration) discovery() []proxyconfig.Rule {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.received.Discovery
 }
 
 // isRule reports whether an item is that of a discovery rule.

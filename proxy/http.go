@@ -3,6 +3,7 @@ package proxy
 import (
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
@@ -13,8 +14,10 @@ import (
 type State struct {
 	Name   string `json:"name"`
 	Server string `json:"server"`
+	// Passive is set for a proxy that the server asks; Server is whence it may.
 	// Connected is whether the server answered last time, Failure why not, FailingSince since when, AnsweredAt when it last did; times are Unix
 	// milliseconds, zero for never.
+	Passive      bool   `json:"passive,omitempty"`
 	Connected    bool   `json:"connected"`
 	Failure      string `json:"failure,omitempty"`
 	FailingSince int64  `json:"failing_since,omitempty"`
@@ -38,6 +41,9 @@ type State struct {
 	Problems []string `json:"problems"`
 }
 
+// quietServer is for how long the server of a passive proxy may not ask before that is a problem.
+const quietServer = 2 * time.Minute
+
 const milli = int64(1e6)
 
 // State returns how the proxy is doing.
@@ -46,13 +52,18 @@ func (p *Proxy) State() State {
 	_, configured := p.configuration.state()
 	snapshot := p.cache.Snapshot()
 	s := State{
-		Name: p.o.Name, Server: p.o.Server, Connected: c.Failure == "" && c.AnsweredAt > 0, Failure: c.Failure, FailingSince: c.FailingSince / milli, AnsweredAt: c.AnsweredAt / milli,
+		Name: p.o.Name, Server: p.o.Server, Passive: p.o.Passive, Connected: c.Failure == "" && c.AnsweredAt > 0, Failure: c.Failure, FailingSince: c.FailingSince / milli, AnsweredAt: c.AnsweredAt / milli,
 		UploadDisabled: c.Refused, Hosts: snapshot.HostCount(), Items: snapshot.ItemCount(), ConfiguredAt: configured / milli,
 		Waiting: q.Values, OldestAt: q.OldestAt / milli, QueueBytes: q.Bytes, QueueLimitBytes: q.LimitBytes,
 		Dropped: q.Dropped.Values, DroppedAt: q.Dropped.At / milli, DropReason: q.Dropped.Reason, Problems: []string{},
 	}
 	if c.Failure != "" {
 		s.Problems = append(s.Problems, "The server does not take values: "+c.Failure)
+	}
+	if since := time.Since(time.Unix(0, max(c.AnsweredAt, p.started.UnixNano()))); p.o.Passive && since > quietServer {
+		s.Connected = false
+		s.Problems = append(s.Problems, "The server has not asked for values for "+since.Round(time.Second).String()+
+			": is the proxy known there with the address of this machine (tidemark proxies add NAME --address HOST:PORT), and does proxy.server name the address that the server has?")
 	}
 	if c.Refused {
 		s.Problems = append(s.Problems, "The server asks the proxy to keep its values, because its history cache is nearly full.")

@@ -25,6 +25,7 @@ import (
 	"tidemark/collect/zbxagent"
 	"tidemark/collectors"
 	"tidemark/confcache"
+	"tidemark/discovery/network"
 	"tidemark/histcache"
 	"tidemark/internal/tlsdial"
 	"tidemark/internal/vfs"
@@ -40,6 +41,9 @@ type Options struct {
 	Data string
 	// Server is the address of the server's agent protocol, "host:port"; Name is what the server knows this proxy by.
 	Server, Name string
+	// Passive has the proxy wait for the server to ask, at Trapper. Server are the addresses, networks and names from which it may then, with
+	// commas between, and TLS is what it must show.
+	Passive bool
 	// TLS says how the proxy connects to the server.
 	TLS tlsdial.Settings
 	// Trapper is the listener of agents and senders, HTTP that of metrics and state, Traps the UDP socket for SNMP traps, nil for none. The
@@ -106,8 +110,10 @@ type Proxy struct {
 	collectors    *collectors.Set
 	poller        *poller.Poller
 	facts         *facts
+	scanner       *network.Scanner
 	sender        *sender
 	asker         *peer
+	passive       *passive
 
 	closeOnce sync.Once
 	closeErr  error
@@ -135,10 +141,7 @@ func Open(ctx context.Context, o Options) (*Proxy, error) {
 }
 
 func (p *Proxy) open(ctx context.Context) error {
-	if _, _, err := net.SplitHostPort(p.o.Server); err != nil {
-		return fmt.Errorf("server %q: expected host:port: %w", p.o.Server, err)
-	}
-	dial, err := p.o.TLS.Dialer("proxy.tls")
+	dial, err := p.dialer()
 	if err != nil {
 		return err
 	}
@@ -168,14 +171,28 @@ func (p *Proxy) open(ctx context.Context) error {
 		return err
 	}
 	p.sender = &sender{
-		name: p.o.Name, peer: newPeer(p.o.Server, dial, maxAnswerBytes), queue: p.queue, interfaces: &interfaces{idsOf: p.interfaceIDs}, newcomers: &newcomers{}, logger: p.logger,
+		name: p.o.Name, peer: newPeer(p.o.Server, dial, maxAnswerBytes), queue: p.queue, interfaces: &interfaces{idsOf: p.interfaceIDs}, newcomers: &newcomers{}, finds: &finds{}, logger: p.logger,
 	}
 	p.sender.measure(p.metrics)
 	p.asker = newPeer(p.o.Server, dial, maxConfigurationBytes)
 	p.openCollectors()
 	p.cache.Subscribe(p.apply)
 	_, err = p.cache.Refresh(ctx)
+	p.look(p.cache.Snapshot())
 	return err
+}
+
+// dialer is how the proxy connects to the server; nil for a passive one.
+func (p *Proxy) dialer() (tlsdial.Dial, error) {
+	if p.o.Passive {
+		var err error
+		p.passive, err = newPassive(p)
+		return nil, err
+	}
+	if _, _, err := net.SplitHostPort(p.o.Server); err != nil {
+		return nil, fmt.Errorf("server %q: expected host:port: %w", p.o.Server, err)
+	}
+	return p.o.TLS.Dialer("proxy.tls")
 }
 
 // openPipeline makes the stages that a value passes, from the queue backwards.
@@ -214,10 +231,15 @@ func (p *Proxy) openCollectors() {
 		c.ClientAuth, c.ClientCAs, c.SessionTicketsDisabled = tls.RequireAndVerifyClientCert, c.RootCAs, true
 		secured.Certificates = c
 	}
-	p.trapper = trapper.New(trapper.Options{
+	o := trapper.Options{
 		Access: keys, TLS: secured, Capped: p.histcache.Capped, Sink: p.preproc, Items: trapperItems{p.cache, p.configuration.isRule}, Marks: p.queue,
 		Registrar: p.sender.newcomers, Regexp: func(name string) (model.GlobalRegexp, bool) { return p.cache.Snapshot().Regexp(name) }, Log: p.logger, Metrics: p.metrics,
-	})
+	}
+	if p.passive != nil {
+		o.Passive = p.passive
+		p.configuration.askedBy(p.passive.tls)
+	}
+	p.trapper = trapper.New(o)
 	if p.o.Traps != nil {
 		p.traps = collectors.NewTraps(collectors.TrapOptions{Socket: p.o.Traps, Sink: p.preproc, Cache: p.cache, Log: p.logger, Metrics: p.metrics})
 	}
@@ -225,6 +247,8 @@ func (p *Proxy) openCollectors() {
 	kinds := append([]poller.Kind{zbxagent.New(zbxagent.Options{Access: keys, Certificates: p.o.Certificates}).Kind(), p.internals()}, p.collectors.Kinds...)
 	p.poller = poller.New(poller.Options{Sink: p.preproc, Kinds: kinds, Availability: availability{p.sender.interfaces}, Ticks: poller.SystemTicks, Log: p.logger, Metrics: p.metrics})
 	p.facts.poller = p.poller
+	table := p.collectorOptions()
+	p.scanner = network.New(network.Options{Prober: p.collectors.Prober(&table, p.cache), Reporter: p.sender.finds, Metrics: p.metrics, Logger: p.logger})
 }
 
 // availability hears of interfaces that come and go.
@@ -275,6 +299,13 @@ func (p *Proxy) apply(_ context.Context, c *confcache.Changes) error {
 	}
 	p.sender.interfaces.keepOnly(ids)
 	return nil
+}
+
+// look brings the rules of network discovery into force.
+func (p *Proxy) look(s *confcache.Snapshot) {
+	if err := p.scanner.Apply(networkRules(p.configuration.discovery(), s.ExpandGlobal, p.logger)); err != nil {
+		p.logger.Warn("network discovery goes on with the rules of before", "error", err)
+	}
 }
 
 // applyHost replaces what one host is asked for; one that is gone is asked for nothing.

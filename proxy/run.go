@@ -44,8 +44,13 @@ func (p *Proxy) Run(ctx context.Context) error {
 	if p.traps != nil {
 		g.Go(func() error { return p.traps.Run(running) })
 	}
-	g.Go(func() error { return p.ask(running) })
-	g.Go(func() error { return p.sender.Run(running) })
+	if p.passive != nil {
+		p.passive.begin(ctx)
+	} else {
+		g.Go(func() error { return p.ask(running) })
+		g.Go(func() error { return p.sender.Run(running) })
+	}
+	g.Go(func() error { return p.scanner.Run(running) })
 	g.Go(func() error { return p.age(running) })
 	if p.o.HTTP != nil {
 		g.Go(func() error { return p.serveHTTP(running) })
@@ -168,8 +173,14 @@ func (p *Proxy) askOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changed, err := p.configuration.take(body, time.Now().UnixNano())
+	err = p.useConfiguration(ctx, body)
 	p.asker.reader.Shrink()
+	return err
+}
+
+// useConfiguration brings what the server gave into force.
+func (p *Proxy) useConfiguration(ctx context.Context, body []byte) error {
+	changed, err := p.configuration.take(body, time.Now().UnixNano())
 	if err != nil || !changed {
 		return versionError(err)
 	}
@@ -178,6 +189,7 @@ func (p *Proxy) askOnce(ctx context.Context) error {
 	}
 	s := p.cache.Snapshot()
 	p.configuration.settled(s.Revision())
+	p.look(s)
 	p.logger.Info("a new configuration is in force", "hosts", s.HostCount(), "items", s.ItemCount())
 	p.follow(ctx)
 	return nil

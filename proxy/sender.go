@@ -38,6 +38,7 @@ type sender struct {
 	queue      *queue.Queue
 	interfaces *interfaces
 	newcomers  *newcomers
+	finds      *finds
 	logger     *slog.Logger
 
 	request  zbx.ProxyRequest
@@ -57,6 +58,7 @@ type sender struct {
 func (s *sender) measure(set *metrics.Set) {
 	s.requests = set.NewCounter("tidemark_proxy_requests_total")
 	s.failures = set.NewCounter("tidemark_proxy_failed_requests_total")
+	s.finds.measure(set)
 	set.NewGauge("tidemark_proxy_server_up", func() float64 {
 		if st := s.state(); st.Failure == "" && st.AnsweredAt > 0 {
 			return 1
@@ -117,34 +119,75 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
+// offer is what one request brings to the server.
+type offer struct {
+	batch  *queue.Batch
+	states []interfaceState
+	agents []zbx.ProxiedAgent
+	found  []zbx.ProxyFind
+}
+
+// gather takes what there is for one request, values only while the server takes some.
+func (s *sender) gather(ctx context.Context) (o *offer, err error) {
+	o = &offer{batch: &queue.Batch{}}
+	if !s.state().Refused {
+		if o.batch, err = s.queue.Next(ctx, batchRows, batchBytes); err != nil {
+			return nil, err
+		}
+	}
+	o.states, o.agents, o.found = s.interfaces.waiting(maxNewsRows), s.newcomers.waiting(maxNewsRows), s.finds.waiting(maxNewsRows)
+	return o, nil
+}
+
+func (o *offer) empty() bool {
+	return len(o.batch.Rows)+len(o.states)+len(o.agents)+len(o.found) == 0
+}
+
+// encode appends an offer, as a request or, without a name, as the answer to one.
+func (s *sender) encode(dst []byte, o *offer, name string) []byte {
+	s.request = zbx.ProxyRequest{Name: name, Host: s.name, Session: s.queue.Session(), Version: protocol}
+	dst = s.request.Begin(dst)
+	for i := range o.states {
+		dst = s.request.AddInterface(dst, o.states[i].id, o.states[i].available, o.states[i].reason)
+	}
+	for i := range o.batch.Rows {
+		dst = s.addRow(dst, &o.batch.Rows[i])
+	}
+	for i := range o.found {
+		dst = s.request.AddFind(dst, &o.found[i])
+	}
+	for i := range o.agents {
+		dst = s.request.AddAgent(dst, &o.agents[i])
+	}
+	return s.request.End(dst, time.Now().UnixNano(), o.batch.More)
+}
+
+// taken drops what the server has.
+func (s *sender) taken(o *offer) error {
+	s.interfaces.told(o.states)
+	s.newcomers.told(o.agents)
+	s.finds.told(len(o.found))
+	if s.state().Refused {
+		// Whether it took these values is not known; if so it knows their ids.
+		return nil
+	}
+	return s.queue.Acknowledge(o.batch)
+}
+
 // send makes one request of what there is, and reports whether there is more. A server that takes no values is asked without some until
 // it does.
 func (s *sender) send(ctx context.Context) (more bool, err error) {
-	batch := &queue.Batch{}
-	if !s.state().Refused {
-		if batch, err = s.queue.Next(ctx, batchRows, batchBytes); err != nil {
-			return false, err
-		}
+	o, err := s.gather(ctx)
+	if err != nil {
+		return false, err
 	}
-	states, agents := s.interfaces.waiting(maxNewsRows), s.newcomers.waiting(maxNewsRows)
-	if len(batch.Rows) == 0 && len(states) == 0 && len(agents) == 0 {
-		if err := s.queue.Acknowledge(batch); err != nil || batch.More {
-			return batch.More, err
+	if o.empty() {
+		if err := s.queue.Acknowledge(o.batch); err != nil || o.batch.More {
+			return o.batch.More, err
 		}
 		return false, s.heartbeat(ctx)
 	}
-	s.request = zbx.ProxyRequest{Name: zbx.ProxyData, Host: s.name, Session: s.queue.Session(), Version: protocol}
-	s.body = s.request.Begin(s.body[:0])
-	for i := range states {
-		s.body = s.request.AddInterface(s.body, states[i].id, states[i].available, states[i].reason)
-	}
-	for i := range batch.Rows {
-		s.body = s.addRow(s.body, &batch.Rows[i])
-	}
-	for i := range agents {
-		s.body = s.request.AddAgent(s.body, &agents[i])
-	}
-	s.body = s.request.End(s.body, time.Now().UnixNano(), batch.More)
+	s.body = s.encode(s.body[:0], o, zbx.ProxyData)
 	taken, err := s.exchange(ctx, s.body)
 	if cap(s.body) > 4*batchBytes {
 		s.body = nil
@@ -152,13 +195,8 @@ func (s *sender) send(ctx context.Context) (more bool, err error) {
 	if err != nil || !taken {
 		return false, err
 	}
-	s.interfaces.told(states)
-	s.newcomers.told(agents)
-	if s.state().Refused {
-		// Whether it took these values is not known; if so it knows their ids.
-		return false, nil
-	}
-	return batch.More, s.queue.Acknowledge(batch)
+	err = s.taken(o)
+	return o.batch.More && !s.state().Refused, err
 }
 
 func (s *sender) addRow(dst []byte, r *queue.Row) []byte {
@@ -200,6 +238,11 @@ func (s *sender) exchange(ctx context.Context, body []byte) (taken bool, err err
 	if err != nil {
 		return false, err
 	}
+	return s.hear(text)
+}
+
+// hear reads what the server says, and reports whether it took all of it. Values that it does not want now are no error.
+func (s *sender) hear(text []byte) (taken bool, err error) {
 	a, err := zbx.DecodeAnswer(text)
 	if err != nil {
 		return false, fmt.Errorf("read the server's answer: %w", err)

@@ -24,6 +24,8 @@ type netDiscovery struct {
 	agents  *agentAccess
 	scanner *network.Scanner
 	logger  *slog.Logger
+	// proxyID finds a proxy by its name.
+	proxyID func(name string) (model.ProxyID, bool)
 
 	// changing is held by one change of the configuration at a time.
 	changing sync.Mutex
@@ -91,6 +93,13 @@ func (n *netDiscovery) Apply(ctx context.Context, c *network.Config, replace boo
 	if err := next.Check(); err != nil {
 		return err
 	}
+	for i := range next.Rules {
+		if r := &next.Rules[i]; r.Proxy != "" {
+			if _, known := n.proxyID(r.Proxy); !known {
+				return fmt.Errorf("rule %s: no proxy has the name %s; make it known with 'tidemark proxies add'", r.Name, r.Proxy)
+			}
+		}
+	}
 	return n.store(ctx, old, next)
 }
 
@@ -131,13 +140,25 @@ func (n *netDiscovery) store(ctx context.Context, old, next *network.Config) err
 	return n.use(next)
 }
 
+// rulesOf names the rules that a proxy works off.
+func (n *netDiscovery) rulesOf(proxy string) []string {
+	config, _ := n.current()
+	var list []string
+	for i := range config.Rules {
+		if config.Rules[i].Proxy == proxy {
+			list = append(list, config.Rules[i].Name)
+		}
+	}
+	return list
+}
+
 // Found implements network.Handler.
 func (n *netDiscovery) Found(ctx context.Context, f *network.Found) (model.HostID, error) {
 	_, actions := n.current()
 	out := &discovery.Outcome{}
 	host := f.Host.HostID
 	if host == 0 {
-		host = n.hostAt(f.IP)
+		host = n.hostAt(f.IP, f.Proxy)
 	}
 	for i := range f.Events {
 		e := &f.Events[i]
@@ -149,7 +170,7 @@ func (n *netDiscovery) Found(ctx context.Context, f *network.Found) (model.HostI
 	}
 	c := out.Change
 	c.HostID, c.Host, c.Name, c.Group = host, hostName(f.HostName), strings.TrimSpace(f.VisibleName), confdb.DiscoveredGroup
-	if c.Make {
+	if c.Proxy = f.Proxy; c.Make {
 		c.Interfaces = append(f.Interfaces, c.Interfaces...)
 	}
 	if host == 0 && !c.Make {
@@ -199,11 +220,21 @@ func (n *netDiscovery) finish(ctx context.Context, did *model.HostChanged, out *
 	return errors.Join(errs...)
 }
 
-// hostAt finds a host with an interface at an address; zero for none.
-func (n *netDiscovery) hostAt(ip string) model.HostID {
+// hostAt finds a host with an interface at an address, in the network that a proxy sees, or the server itself; zero for none.
+func (n *netDiscovery) hostAt(ip, proxy string) model.HostID {
+	var id model.ProxyID
+	if proxy != "" {
+		var known bool
+		if id, known = n.proxyID(proxy); !known {
+			return 0
+		}
+	}
 	for h := range n.cache.Snapshot().Hosts() {
+		if h.Proxy != id {
+			continue
+		}
 		for i := range h.Interfaces {
-			if h.Proxy == 0 && h.Interfaces[i].IP == ip {
+			if h.Interfaces[i].IP == ip {
 				return h.ID
 			}
 		}

@@ -155,8 +155,11 @@ func (n *netDiscovery) scanNow(r *http.Request) (any, error) {
 	if err := d.Decode(&in); err != nil {
 		return nil, api.BodyError(err)
 	}
-	if !n.scanner.ScanNow(in.Rule) {
-		return nil, api.NotFound("no rule that is switched on has the name " + strconv.Quote(in.Rule))
+	switch err := n.scanner.ScanNow(in.Rule); {
+	case errors.Is(err, network.ErrNoRule):
+		return nil, api.NotFound(err.Error() + " " + strconv.Quote(in.Rule))
+	case err != nil:
+		return nil, &api.Error{Status: http.StatusConflict, Code: "by_proxy", Message: "rule " + in.Rule + ": " + err.Error()}
 	}
 	return map[string]any{}, nil
 }

@@ -65,6 +65,10 @@ type proxyState struct {
 	quietUntil int64
 	interfaces map[uint64]trapper.ProxyInterface
 	twice      proxyTwice
+	finds      *proxyFinds
+	// failure is why a passive proxy does not answer, since failingSince; empty when it does.
+	failure      string
+	failingSince int64
 }
 
 func (p *proxies) refresh(ctx context.Context) error {
@@ -81,7 +85,7 @@ func (p *proxies) refresh(ctx context.Context) error {
 	for _, known := range list {
 		state := old[known.ID]
 		if state == nil {
-			state = &proxyState{interfaces: map[uint64]trapper.ProxyInterface{}}
+			state = &proxyState{interfaces: map[uint64]trapper.ProxyInterface{}, finds: &proxyFinds{}}
 		}
 		state.Proxy = known
 		p.byName[known.Name], p.byID[known.ID] = state, state
@@ -133,6 +137,50 @@ func (p *proxies) Proxy(name []byte) (model.ProxyID, bool) {
 		return 0, false
 	}
 	return s.ID, true
+}
+
+// Passive implements trapper.Proxies.
+func (p *proxies) Passive(id model.ProxyID) bool { return p.address(id) != "" }
+
+// address is where a proxy is asked; empty for one that connects by itself or is gone.
+func (p *proxies) address(id model.ProxyID) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.byID[id]; s != nil {
+		return s.Address
+	}
+	return ""
+}
+
+// said is the version and the session that a proxy said last.
+func (p *proxies) said(id model.ProxyID) (version, session string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.byID[id]; s != nil {
+		return s.contact.Version, s.contact.Session
+	}
+	return "", ""
+}
+
+// answered notes whether a passive proxy answered, and logs it when that is another than before.
+func (p *proxies) answered(id model.ProxyID, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.byID[id]
+	switch {
+	case s == nil:
+	case err == nil:
+		if s.failure != "" {
+			p.logger.Info("a proxy answers again", "proxy", s.Name, "address", s.Address)
+		}
+		s.failure, s.failingSince = "", 0
+	case s.failure != err.Error():
+		p.logger.Warn("a proxy does not do what it is asked for; it is asked again", "proxy", s.Name, "address", s.Address, "error", err)
+		s.failure = err.Error()
+		if s.failingSince == 0 {
+			s.failingSince = time.Now().UnixNano()
+		}
+	}
 }
 
 // name returns the name of a proxy, its id if it is not known any more.
@@ -251,25 +299,35 @@ func (p *proxies) Register(ctx context.Context, id model.ProxyID, hello trapper.
 
 // Config implements trapper.Proxies.
 func (p *proxies) Config(dst []byte, id model.ProxyID, version string, positions func(model.ItemID) (size, mtime uint64)) ([]byte, error) {
-	if line := versionLine(version); line != proxyconfig.Version {
-		return dst, fmt.Errorf("the versions do not match: the proxy is of version %q, and configurations are given in the form of %s; values are taken all the same", line, proxyconfig.Version)
+	dst, err := p.encode(dst, id, version, positions)
+	if err == nil {
+		p.configured(id)
 	}
-	dst, err := proxyconfig.Encode(dst, p.configuration(id), positions)
-	if err != nil {
-		return dst, err
-	}
+	return dst, err
+}
+
+// configured notes that a proxy was given its configuration.
+func (p *proxies) configured(id model.ProxyID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s := p.byID[id]; s != nil {
 		s.configuredAt = time.Now().UnixNano()
 	}
-	return dst, nil
+}
+
+// encode appends the configuration for a proxy that says this version.
+func (p *proxies) encode(dst []byte, id model.ProxyID, version string, positions func(model.ItemID) (size, mtime uint64)) ([]byte, error) {
+	if line := versionLine(version); line != proxyconfig.Version {
+		return dst, fmt.Errorf("the versions do not match: the proxy is of version %q, and configurations are given in the form of %s; values are taken all the same", line, proxyconfig.Version)
+	}
+	return proxyconfig.Encode(dst, p.configuration(id), positions)
 }
 
 // configuration is what a proxy is to do.
 func (p *proxies) configuration(id model.ProxyID) *proxyconfig.Configuration {
 	c := &proxyconfig.Configuration{}
 	c.Newcomers, _ = p.keys.HostTLS(0)
+	c.Discovery = p.actions.proxyRules(p.name(id))
 	snapshot := p.cache.Snapshot()
 	regexps := snapshot.Regexps()
 	for _, name := range slices.Sorted(maps.Keys(regexps)) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"tidemark/access"
@@ -27,6 +28,11 @@ type proxyInfo struct {
 	Hosts       int    `json:"hosts"`
 	Version     string `json:"version,omitempty"`
 	Address     string `json:"address,omitempty"`
+	// AskAt is where the server asks a passive proxy, host:port; empty for one that connects by itself. Failure is why it does not answer, since
+	// FailingSince.
+	AskAt        string `json:"ask_at,omitempty"`
+	Failure      string `json:"failure,omitempty"`
+	FailingSince int64  `json:"failing_since,omitempty"`
 	// AlsoAt is the address of another process that sends under the same name; empty for none.
 	AlsoAt string `json:"also_at,omitempty"`
 	SeenAt int64  `json:"seen_at"`
@@ -45,6 +51,8 @@ type proxyInfo struct {
 type newProxy struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
+	// AskAt is where the server is to ask a passive proxy, host:port; empty for one that connects by itself. Missing leaves it as it is.
+	AskAt *string `json:"ask_at"`
 	// TLS says how its connections are protected; without it they are unencrypted.
 	TLS *tlsSettings `json:"tls"`
 }
@@ -62,6 +70,7 @@ func (s *Server) openProxies(ctx context.Context) error {
 		actions: s.network,
 		db:      s.db, cache: s.cache, keys: s.agents.keys, used: s.histcache.Used, newer: s.o.Autoregistration, logger: s.logger, start: s.started.UnixNano(),
 	}
+	s.network.proxyID = func(name string) (model.ProxyID, bool) { return s.proxies.Proxy([]byte(name)) }
 	s.proxies.measure(s.metrics)
 	return s.proxies.refresh(ctx)
 }
@@ -130,6 +139,7 @@ func (s *Server) proxyInfo(p *proxyState) proxyInfo {
 		}
 	}
 	return proxyInfo{
+		AskAt: p.Proxy.Address, Failure: p.failure, FailingSince: p.failingSince / milli,
 		AlsoAt: also, ID: strconv.FormatUint(uint64(p.ID), 10), Name: p.Name, Description: p.Description, Hosts: hosts, Version: p.contact.Version, Address: p.contact.Peer,
 		SeenAt: p.seenAt / milli, StoredAt: p.storedAt / milli, ConfiguredAt: p.configuredAt / milli, Values: p.values, Backlog: p.backlog,
 		ClockAhead: p.contact.AheadNanos / milli, TLS: s.agents.show(p.ID.Peer()),
@@ -149,7 +159,14 @@ func (s *Server) addProxy(r *http.Request) (any, error) {
 			return nil, api.BadRequest(err.Error())
 		}
 	}
-	id, err := s.db.AddProxy(r.Context(), in.Name, in.Description)
+	add := model.Proxy{Name: in.Name, Description: in.Description}
+	if id, known := s.proxies.Proxy([]byte(in.Name)); known {
+		add.Address = s.proxies.address(id)
+	}
+	if in.AskAt != nil {
+		add.Address = *in.AskAt
+	}
+	id, err := s.db.AddProxy(r.Context(), add)
 	if errors.Is(err, confdb.ErrInvalid) {
 		return nil, api.BadRequest(err.Error())
 	}
@@ -184,6 +201,12 @@ func decodeStrict(r *http.Request, into any) error {
 
 func (s *Server) removeProxy(r *http.Request) (any, error) {
 	name := r.PathValue("name")
+	if rules := s.network.rulesOf(name); len(rules) > 0 {
+		return nil, &api.Error{
+			Status: http.StatusConflict, Code: "proxy_in_use",
+			Message: "the proxy works off rules of network discovery (" + strings.Join(rules, ", ") + "); give them to another one or delete them first",
+		}
+	}
 	err := s.db.RemoveProxy(r.Context(), name)
 	if errors.Is(err, confdb.ErrNotFound) {
 		return nil, api.NotFound("no proxy has the name " + strconv.Quote(name))

@@ -72,6 +72,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error { return s.collect(running, s.scraper.Run) })
 	g.Go(func() error { return s.discovery.Run(running) })
 	g.Go(func() error { return s.collect(running, s.network.scanner.Run) })
+	g.Go(func() error { return s.collect(running, s.passive.Run) })
 	g.Go(func() error { return s.watchNoData(running) })
 	g.Go(func() error { return s.evaluator.Run(running) })
 	g.Go(func() error { return s.events.Run(running) })

@@ -32,7 +32,6 @@ import (
 	"tidemark/event"
 	"tidemark/histcache"
 	"tidemark/histsync"
-	"tidemark/internal/guard"
 	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/preproc"
@@ -158,6 +157,7 @@ type Server struct {
 	trapper     *trapper.Server
 	agents      *agentAccess
 	proxies     *proxies
+	passive     *passiveProxies
 	mirror      *mirror
 	polling     *polling
 	checks      *collectors.Set
@@ -364,6 +364,7 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 		options.Registrar = &registrar{db: s.db, cache: s.cache, own: s.ownTemplate(), actions: s.network, logger: s.logger}
 	}
 	s.trapper = trapper.New(options)
+	s.passive = s.newPassiveProxies()
 	if s.o.Mirror {
 		s.mirror = newMirror(s.metrics)
 	}
@@ -374,7 +375,8 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	if s.checks, err = collectors.Open(s.collectorOptions()); err != nil {
 		return fmt.Errorf("open the collectors: %w", err)
 	}
-	s.network.scanner.Use(newNetProber(s.checks.Kinds, guard.New(s.rules()), s.cache))
+	table := s.collectorOptions()
+	s.network.scanner.Use(s.checks.Prober(&table, s.cache))
 	s.polling = newPolling(pollingOptions{
 		sink: s.preproc, names: s.names, values: s.values, trends: s.hours, version: s.o.Version, started: s.started,
 		kinds: append(s.agents.kinds(), s.checks.Kinds...), tasks: collectors.Task, ticks: poller.SystemTicks, quiet: s.noData.has, proxied: s.proxies.interfaceOf, proxyName: s.proxies.name, metrics: s.metrics, logger: s.logger,

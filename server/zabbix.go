@@ -237,7 +237,7 @@ func (o zabbixObjects) Proxies() []zabbix.Proxy {
 	var list []zabbix.Proxy
 	for _, p := range o.proxies.list() {
 		list = append(list, zabbix.Proxy{
-			ID: p.ID, Name: p.Name, Description: p.Description, Version: p.contact.Version, Address: p.contact.Peer, SeenAt: p.seenAt,
+			ID: p.ID, Name: p.Name, Description: p.Description, Version: p.contact.Version, Address: p.contact.Peer, AskAt: p.Proxy.Address, SeenAt: p.seenAt,
 		})
 	}
 	return list

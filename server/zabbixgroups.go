@@ -93,7 +93,11 @@ func (o zabbixObjects) DeleteTemplateGroup(ctx context.Context, id uint64) error
 
 // PutProxy implements zabbix.Objects.
 func (o zabbixObjects) PutProxy(ctx context.Context, name, description string) (model.ProxyID, error) {
-	id, err := o.db.AddProxy(ctx, name, description)
+	p := model.Proxy{Name: name, Description: description}
+	if id, known := o.proxies.Proxy([]byte(name)); known {
+		p.Address = o.proxies.address(id)
+	}
+	id, err := o.db.AddProxy(ctx, p)
 	if err != nil {
 		return 0, apiError(err)
 	}

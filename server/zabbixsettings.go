@@ -214,11 +214,11 @@ func (z *zabbixSettings) proxies(ctx context.Context, in *zabbixdb.Settings) err
 		at := slices.IndexFunc(known, func(k model.Proxy) bool { return k.Name == p.Name })
 		id, err := model.ProxyID(0), error(nil)
 		switch {
-		case at >= 0 && known[at].Description == p.Description:
+		case at >= 0 && known[at].Description == p.Description && known[at].Address == p.Address:
 			id = known[at].ID
 			z.count("proxies").Unchanged++
 		default:
-			if id, err = z.db.AddProxy(ctx, p.Name, p.Description); err != nil {
+			if id, err = z.db.AddProxy(ctx, model.Proxy{Name: p.Name, Description: p.Description, Address: p.Address}); err != nil {
 				if err = z.refused("proxies", "proxy "+p.Name, err); err != nil {
 					return err
 				}

@@ -3,6 +3,7 @@ package zabbixdb
 import (
 	"context"
 	"encoding/json"
+	"net"
 )
 
 // Settings are what a Zabbix server has besides hosts and templates: who may do what, who is told, and how connections are protected.
@@ -43,11 +44,13 @@ type HostTLS struct {
 	TLS  TLS    `json:"tls"`
 }
 
-// Proxy is an active proxy.
+// Proxy is a proxy.
 type Proxy struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	TLS         TLS    `json:"tls"`
+	// Address is where the server asks a passive one, host:port.
+	Address string `json:"address,omitempty"`
+	TLS     TLS    `json:"tls"`
 }
 
 // Settings reads them. What cannot be taken is counted; see Left.
@@ -76,17 +79,23 @@ const unencrypted = 1
 
 // proxiesAndKeys reads proxies and how connections are protected.
 func (s *Source) proxiesAndKeys(ctx context.Context, out *Settings) error {
-	query, mode := "SELECT h.*, h.host AS proxyname, CASE WHEN h.status = 6 THEN 1 ELSE 0 END AS passive FROM hosts h WHERE h.status IN (5,6) ORDER BY h.hostid", "passive"
+	query := "SELECT h.*, h.host AS proxyname, CASE WHEN h.status = 6 THEN 1 ELSE 0 END AS passive, CASE WHEN i.useip = 1 THEN i.ip ELSE i.dns END AS askat, i.port AS askport " +
+		"FROM hosts h LEFT JOIN interface i ON i.hostid = h.hostid AND h.status = 6 AND i.main = 1 WHERE h.status IN (5,6) ORDER BY h.hostid"
 	if s.mandatory >= 7000000 {
-		query, mode = "SELECT p.*, p.name AS proxyname FROM proxy p ORDER BY p.proxyid", "operating_mode"
+		query = "SELECT p.*, p.name AS proxyname, p.operating_mode AS passive, p.address AS askat, p.port AS askport FROM proxy p ORDER BY p.proxyid"
 	}
 	err := s.each(ctx, query, func(r row) error {
-		if r[mode] == "1" {
-			s.leave("passive proxies", 1, "proxies connect to the server here: set ProxyMode=0 in the proxy's configuration, and import again")
-			return nil
-		}
 		p := Proxy{Name: r["proxyname"], Description: r["description"], TLS: tlsOf(r)}
-		p.TLS.Connect = unencrypted // the server never connects
+		if r["passive"] == "1" {
+			if r["askat"] == "" || r["askport"] == "" {
+				s.leave("passive proxies", 1, "where they are asked is missing; make them known with 'tidemark proxies add NAME --address HOST:PORT'")
+				return nil
+			}
+			p.Address = net.JoinHostPort(r["askat"], r["askport"])
+			p.TLS.Accept = p.TLS.Connect // it never connects by itself
+		} else {
+			p.TLS.Connect = unencrypted // the server never connects
+		}
 		out.Proxies = append(out.Proxies, p)
 		return nil
 	})

@@ -15,7 +15,7 @@ var proxyKind = kind[Proxy]{
 		{name: "name", get: func(p *Proxy) string { return p.Name }},
 		{name: "host", get: func(p *Proxy) string { return p.Name }},
 		{name: "description", get: func(p *Proxy) string { return p.Description }},
-		{name: "operating_mode", number: true, get: func(*Proxy) string { return "0" }}, // all proxies are active
+		{name: "operating_mode", number: true, get: func(p *Proxy) string { return formatBool(p.AskAt != "") }}, // 1 is passive
 		{name: "lastaccess", number: true, get: func(p *Proxy) string { return seconds(p.SeenAt) }},
 		{name: "version", number: true, get: func(p *Proxy) string { return proxyVersion(p.Version) }},
 		{name: "state", number: true, get: func(p *Proxy) string {

@@ -117,6 +117,8 @@ type Proxy struct {
 	ID                model.ProxyID
 	Name, Description string
 	Version, Address  string
+	// AskAt is where the server asks a passive one, host:port; empty for one that connects by itself.
+	AskAt string
 	// SeenAt is when it was heard of last, Unix nanoseconds; zero for never since the start.
 	SeenAt int64
 }

@@ -54,7 +54,9 @@ type worker struct {
 	answer, out []byte
 	// squeeze has the answer compressed even if the request was not.
 	squeeze bool
-	ingest  ingest
+	// settle, if not nil, hears what the peer says to the answer.
+	settle func(answer []byte, err error) error
+	ingest ingest
 }
 
 func newWorker(s *Server) *worker {
@@ -84,13 +86,16 @@ func (s *Server) handle(ctx context.Context, c *conn) {
 		return
 	}
 	s.meters.received.Add(len(body))
-	w.answer, w.squeeze = w.answer[:0], false
+	w.answer, w.squeeze, w.settle = w.answer[:0], false, nil
 	s.serve(ctx, c, w, body)
 	s.giveBack(c)
 	if len(w.answer) == 0 {
 		return
 	}
 	err = s.write(c, w, h)
+	if w.settle != nil {
+		s.hearVerdict(ctx, c, w, err)
+	}
 	if err != nil {
 		s.refuse(c, answerFailed, "the answer did not reach the peer", "error", err)
 		return
@@ -269,6 +274,13 @@ func (s *Server) serve(ctx context.Context, c *conn, w *worker, body []byte) {
 	if reason := s.refusal(); reason != nil && string(r.Name) != zbx.Heartbeat {
 		s.refuse(c, notPrimary, "another server has the place of this one; the peer keeps its values", "request", clip(r.Name))
 		w.answer = zbx.AppendFailed(w.answer, reason.Error())
+		return
+	}
+	if s.o.Passive != nil && (string(r.Name) == zbx.ProxyConfig || string(r.Name) == zbx.ProxyData || string(r.Name) == zbx.ProxyTasks) {
+		if r.Tables == nil {
+			r.Tables = body
+		}
+		s.passive(ctx, c, w, &r)
 		return
 	}
 	switch string(r.Name) {

@@ -14,6 +14,8 @@ import (
 type Proxies interface {
 	// Proxy finds a proxy by its name.
 	Proxy(name []byte) (model.ProxyID, bool)
+	// Passive reports whether the server connects to a proxy, and not the proxy to the server.
+	Passive(id model.ProxyID) bool
 	// Config appends the configuration for a proxy that says this version: what it is to ask of its hosts. positions says how far the log
 	// of an item was read. The error is told to the proxy.
 	Config(dst []byte, id model.ProxyID, version string, positions func(model.ItemID) (size, mtime uint64)) ([]byte, error)
@@ -25,6 +27,8 @@ type Proxies interface {
 	Stored(id model.ProxyID, at int64, values int, backlog bool)
 	// Available takes whether interfaces answer the proxy.
 	Available(id model.ProxyID, states []ProxyInterface)
+	// Discovered takes what a proxy found by network discovery. An error says that it could not be stored; the proxy brings it again.
+	Discovered(ctx context.Context, id model.ProxyID, list []zbx.ProxyFind) error
 	// Register takes an agent in that asked a proxy for its list.
 	Register(ctx context.Context, id model.ProxyID, hello AgentHello) error
 }
@@ -64,7 +68,7 @@ type registration struct {
 	Accepted int         `json:"tls_accepted"`
 }
 
-// maxProxyRows bounds the interfaces and the registrations of one request.
+// maxProxyRows bounds the interfaces, the registrations and the finds of one request.
 const maxProxyRows = 100_000
 
 // proxy serves the requests of proxies.
@@ -79,16 +83,17 @@ func (s *Server) proxy(ctx context.Context, c *conn, w *worker, r *zbx.Request) 
 		w.answer = zbx.AppendFailed(w.answer, "proxy \""+clip(r.Host)+"\" not found")
 		return
 	}
+	if s.o.Proxies.Passive(id) {
+		s.refuse(c, unknownProxy, "a proxy that the server asks (passive) connects to the server", "proxy", clip(r.Host))
+		w.answer = zbx.AppendFailed(w.answer, "proxy \""+clip(r.Host)+"\" is a passive one: it is asked by the server and must not connect")
+		return
+	}
 	if !s.allows(id.Peer(), c) {
 		s.refuse(c, kindNotAllowed, "a proxy does not accept this connection", "proxy", clip(r.Host), "connection", c.peer.Kind.String(), "identity", c.peer.Identity)
 		w.answer = zbx.AppendFailed(w.answer, "connection of type \""+c.peer.Kind.String()+"\" is not allowed for proxy \""+clip(r.Host)+"\"")
 		return
 	}
-	contact := ProxyContact{At: s.o.Now(), Version: clip(r.Version), Peer: c.address().Unmap().String(), Session: clip(r.Session), Data: string(r.Name) == zbx.ProxyData}
-	if r.Clock != 0 && r.Clock < 1<<33 {
-		contact.AheadNanos = int64(r.Clock)*second + int64(min(r.NS, uint64(second-1))) - contact.At
-	}
-	s.o.Proxies.Began(id, contact)
+	s.o.Proxies.Began(id, s.contact(c, r))
 	switch string(r.Name) {
 	case zbx.ProxyHeartbeat:
 		w.answer = zbx.AppendSuccess(w.answer, "")
@@ -100,10 +105,7 @@ func (s *Server) proxy(ctx context.Context, c *conn, w *worker, r *zbx.Request) 
 }
 
 func (s *Server) proxyConfig(c *conn, w *worker, r *zbx.Request, id model.ProxyID) {
-	answer, err := s.o.Proxies.Config(w.answer, id, string(r.Version), func(item model.ItemID) (uint64, uint64) {
-		p := s.logs.get(item)
-		return p.size, p.mtime
-	})
+	answer, err := s.o.Proxies.Config(w.answer, id, string(r.Version), s.LogPosition)
 	if err != nil {
 		s.refuse(c, unknownProxy, "a proxy cannot be given its configuration", "proxy", clip(r.Host), "error", err)
 		w.answer = zbx.AppendFailed(w.answer[:0], err.Error())
@@ -150,7 +152,7 @@ func (s *Server) proxyData(ctx context.Context, c *conn, w *worker, r *zbx.Reque
 	w.answer = zbx.AppendProxyAnswer(w.answer, "success", "", takes)
 }
 
-// proxyNews takes what a proxy reports besides values. Results of network discovery have no rules here and are passed over.
+// proxyNews takes what a proxy reports besides values.
 func (s *Server) proxyNews(ctx context.Context, c *conn, r *zbx.Request, id model.ProxyID) error {
 	var states []ProxyInterface
 	if err := proxyList(r.Availability, &states); err != nil {
@@ -158,6 +160,15 @@ func (s *Server) proxyNews(ctx context.Context, c *conn, r *zbx.Request, id mode
 	}
 	if len(states) > 0 {
 		s.o.Proxies.Available(id, states)
+	}
+	finds, err := zbx.DecodeFinds(r.Finds, maxProxyRows)
+	if err != nil {
+		return errors.Join(errors.New("discovery data"), err)
+	}
+	if len(finds) > 0 {
+		if err := s.o.Proxies.Discovered(ctx, id, finds); err != nil {
+			return errors.Join(errors.New("what network discovery found could not be stored"), err)
+		}
 	}
 	var agents []registration
 	if err := proxyList(r.Registrations, &agents); err != nil {

@@ -9,20 +9,26 @@ import (
 
 	"tidemark/collect"
 	"tidemark/model"
+	"tidemark/wire/zbx"
 )
 
 // fakeProxies knows one proxy, "p1" with the id 5.
 type fakeProxies struct {
 	mu         sync.Mutex
 	full       bool
+	passive    bool
 	contacts   []ProxyContact
 	stored     int
 	backlog    bool
 	states     []ProxyInterface
 	registered []AgentHello
+	finds      []zbx.ProxyFind
+	findsErr   error
 }
 
 func (f *fakeProxies) Proxy(name []byte) (model.ProxyID, bool) { return 5, string(name) == "p1" }
+
+func (f *fakeProxies) Passive(model.ProxyID) bool { return f.passive }
 
 func (f *fakeProxies) Config(dst []byte, _ model.ProxyID, version string, positions func(model.ItemID) (size, mtime uint64)) ([]byte, error) {
 	if version != "6.0.14" {
@@ -57,6 +63,13 @@ func (f *fakeProxies) Available(_ model.ProxyID, states []ProxyInterface) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.states = append(f.states, states...)
+}
+
+func (f *fakeProxies) Discovered(_ context.Context, _ model.ProxyID, list []zbx.ProxyFind) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.finds = append(f.finds, list...)
+	return f.findsErr
 }
 
 func (f *fakeProxies) Register(_ context.Context, _ model.ProxyID, hello AgentHello) error {
@@ -122,12 +135,19 @@ func TestProxy_data(t *testing.T) {
 func TestProxy_news(t *testing.T) {
 	h, f := startProxied(t, Options{})
 	got := h.ask(proxyRequest(`"interface availability":[{"interfaceid":1001,"available":2,"error":"refused"}],` +
-		`"auto registration":[{"clock":1,"host":"new","ip":"10.0.0.1","port":"10050","host_metadata":"Linux"},{"host":""}],"discovery data":[{"clock":1}]`))
+		`"auto registration":[{"clock":1,"host":"new","ip":"10.0.0.1","port":"10050","host_metadata":"Linux"},{"host":""}],"discovery data":[{"clock":1,"drule":3,"dcheck":4,"ip":"10.0.0.9"},{"clock":1,"drule":3,"ip":"10.0.0.9"}]`))
 	if got != `{"response":"success","upload":"enabled"}` {
 		t.Errorf("answer: %s", got)
 	}
 	if len(f.states) != 1 || f.states[0] != (ProxyInterface{ID: 1001, Available: 2, Error: "refused"}) {
 		t.Errorf("interfaces: %+v", f.states)
+	}
+	if len(f.finds) != 2 || f.finds[0] != (zbx.ProxyFind{At: 1, Rule: 3, Check: 4, IP: "10.0.0.9"}) {
+		t.Errorf("found: %+v", f.finds)
+	}
+	f.findsErr = errFull
+	if got := h.ask(proxyRequest(`"discovery data":[{"clock":1,"drule":3}]`)); !strings.Contains(got, `"failed"`) {
+		t.Errorf("finds that are not stored: %s", got)
 	}
 	if len(f.registered) != 1 || f.registered[0].Host != "new" || f.registered[0].Port != 10050 || f.registered[0].Metadata != "Linux" {
 		t.Errorf("registered: %+v", f.registered)
@@ -176,6 +196,7 @@ func TestProxy_refused(t *testing.T) {
 	f(`{"request":"proxy config","host":"p1","version":"7.0.0"}`, `versions do not match`)
 	f(`{"request":"proxy data","host":"p1","session":"short","history data":[]}`, `invalid session token`)
 	f(proxyRequest(`"auto registration":[{"host":5}]`), `"failed"`)
+	f(proxyRequest(`"discovery data":[{"port":"x"}]`), `"failed"`)
 	f(proxyRequest(`"history data":[{"id":1,"value":"x"},5]`), `"success"`)
 	closed, _ := startProxied(t, Options{Access: proxyAccess{}})
 	if got := closed.ask(`{"request":"proxy heartbeat","host":"p1"}`); !strings.Contains(got, "is not allowed for proxy") {

@@ -35,6 +35,8 @@ type Options struct {
 	Presence Presence
 	// Proxies knows the proxies; nil refuses them.
 	Proxies Proxies
+	// Passive is the proxy that a server asks here; nil: this is none.
+	Passive Passive
 	// Access says which peer may speak for which host; nil lets every peer speak for every host.
 	Access Access
 	// TLS serves connections that start with TLS; nil refuses them.

@@ -53,6 +53,8 @@ type Found struct {
 	// DNS is the name of the address; only looked for when the rule names hosts by it.
 	DNS    string
 	Events []discovery.HostEvent
+	// Proxy is the name of the proxy that looked; empty for the server itself.
+	Proxy string
 	// Interfaces are those by which the host answered, of this address.
 	Interfaces []model.Interface
 }
@@ -62,13 +64,19 @@ type Handler interface {
 	Found(ctx context.Context, f *Found) (model.HostID, error)
 }
 
-// Options are the settings of a Scanner.
+// Reporter takes what a proxy finds. It waits while there is no room.
+type Reporter interface {
+	Report(ctx context.Context, l *Look) error
+}
+
+// Options are the settings of a Scanner: that of a server has Store and Handler, that of a proxy a Reporter.
 type Options struct {
-	Prober  Prober
-	Store   Store
-	Handler Handler
-	Metrics *metrics.Set
-	Logger  *slog.Logger
+	Prober   Prober
+	Store    Store
+	Handler  Handler
+	Reporter Reporter
+	Metrics  *metrics.Set
+	Logger   *slog.Logger
 }
 
 // maxUnderWay bounds the addresses that are asked at the same time, over all rules.
@@ -84,7 +92,7 @@ type Scanner struct {
 	// changed is told of new rules.
 	changed chan struct{}
 
-	probes, answers, scans, failed, events *metrics.Counter
+	probes, answers, scans, failed, events, strange *metrics.Counter
 }
 
 // Use sets what makes the checks; it is called before Run when New was told none.
@@ -99,12 +107,18 @@ type running struct {
 
 	mu    sync.Mutex
 	state Status
+
+	// taking guards the memory of a rule whose proxy looks; it is nil until something came.
+	taking sync.Mutex
+	memory *memory
 }
 
 // Status is how the work on a rule goes.
 type Status struct {
 	Rule     string `json:"rule"`
 	Disabled bool   `json:"disabled,omitempty"`
+	// Proxy is the proxy that looks; empty for the server. Done stays zero then, and LastAt is when it brought something.
+	Proxy string `json:"proxy,omitempty"`
 	// Running is set during a look; Done of Addresses were asked.
 	Running   bool `json:"running"`
 	Addresses int  `json:"addresses"`
@@ -134,6 +148,7 @@ func New(o Options) *Scanner {
 		scans:   o.Metrics.GetOrCreateCounter("tidemark_network_discovery_scans_total"),
 		failed:  o.Metrics.GetOrCreateCounter("tidemark_network_discovery_failures_total"),
 		events:  o.Metrics.GetOrCreateCounter("tidemark_network_discovery_events_total"),
+		strange: o.Metrics.GetOrCreateCounter("tidemark_network_discovery_strange_answers_total"),
 	}
 	o.Metrics.GetOrCreateGauge("tidemark_network_discovery_addresses_under_way", func() float64 { return float64(len(s.room)) })
 	o.Metrics.GetOrCreateGauge("tidemark_network_discovery_addresses_under_way_limit", func() float64 { return maxUnderWay })
@@ -154,7 +169,7 @@ func (s *Scanner) Apply(rules []Rule) error {
 			next[c.Name] = old
 			continue
 		}
-		next[c.Name] = &running{rule: c, now: make(chan struct{}, 1), state: Status{Rule: c.Name, Disabled: c.Disabled, Addresses: c.ranges.Count()}}
+		next[c.Name] = &running{rule: c, now: make(chan struct{}, 1), state: Status{Rule: c.Name, Disabled: c.Disabled, Proxy: c.Proxy, Addresses: c.ranges.Count()}}
 	}
 	for name, old := range s.rules {
 		if next[name] != old && old.stop != nil {
@@ -199,7 +214,14 @@ func (s *Scanner) Run(ctx context.Context) error {
 			}
 			var one context.Context
 			one, r.stop = context.WithCancel(ctx)
-			work.Go(func() { s.work(one, r) })
+			switch {
+			case s.o.Reporter != nil:
+				work.Go(func() { s.report(one, r) })
+			case r.rule.Proxy != "":
+				work.Go(func() { s.tend(one, r) })
+			default:
+				work.Go(func() { s.work(one, r) })
+			}
 		}
 		s.mu.Unlock()
 		select {
@@ -241,9 +263,7 @@ func (s *Scanner) work(ctx context.Context, r *running) {
 		}
 		s.scans.Inc()
 		r.count(m)
-		r.mu.Lock()
-		r.state.Running, r.state.LastAt, r.state.LastSeconds, r.state.Error = false, end.Unix(), end.Sub(start).Seconds(), ""
-		r.mu.Unlock()
+		r.finish(start, end)
 		if err != nil {
 			s.fail(r, err)
 		}
@@ -303,17 +323,26 @@ func (s *Scanner) Status() []Status {
 	return list
 }
 
-// ScanNow has a rule look at once; false when there is none of the name or it is off.
-func (s *Scanner) ScanNow(rule string) bool {
+// ErrNoRule says that no rule that is switched on has the name, ErrByProxy that its proxy looks when its time comes.
+var (
+	ErrNoRule  = errors.New("no rule that is switched on has the name")
+	ErrByProxy = errors.New("its proxy looks at the rule's own times; it cannot be asked to look at once")
+)
+
+// ScanNow has a rule look at once. The error is ErrNoRule or ErrByProxy.
+func (s *Scanner) ScanNow(rule string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.rules[rule]
-	if r == nil || r.rule.Disabled {
-		return false
+	switch {
+	case r == nil || r.rule.Disabled:
+		return ErrNoRule
+	case r.rule.Proxy != "":
+		return ErrByProxy
 	}
 	select {
 	case r.now <- struct{}{}:
 	default:
 	}
-	return true
+	return nil
 }

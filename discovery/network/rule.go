@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 type Rule struct {
 	Name     string `yaml:"name" json:"name"`
 	Disabled bool   `yaml:"disabled,omitempty" json:"disabled,omitempty"`
+	// Proxy is the name of the proxy that looks; empty for the server itself.
+	Proxy string `yaml:"proxy,omitempty" json:"proxy,omitempty"`
 	// Ranges are addresses: "10.0.0.1-254, 10.0.1.0/24".
 	Ranges string `yaml:"ranges" json:"ranges"`
 	// Delay is the time from one look to the next; an hour if not given.
@@ -26,7 +29,7 @@ type Rule struct {
 	// HostName is what names a host that is made: ip, dns, or the name of the check whose value does. VisibleName the same for its visible name.
 	HostName    string `yaml:"host_name,omitempty" json:"host_name,omitempty"`
 	VisibleName string `yaml:"visible_name,omitempty" json:"visible_name,omitempty"`
-	// AtOnce is how many addresses are asked at the same time; 32 if not given.
+	// AtOnce is how many addresses are asked at the same time; 32 if not given. A proxy does not hear of it, nor of the time limits of checks.
 	AtOnce int `yaml:"at_once,omitempty" json:"at_once,omitempty"`
 	// Forget is how long what is down is remembered; 30 days if not given.
 	Forget string `yaml:"forget,omitempty" json:"forget,omitempty"`
@@ -44,6 +47,31 @@ type Check struct {
 	Key     string          `yaml:"key,omitempty" json:"key,omitempty"`
 	SNMP    *discovery.SNMP `yaml:"snmp,omitempty" json:"snmp,omitempty"`
 	Timeout string          `yaml:"timeout,omitempty" json:"timeout,omitempty"`
+}
+
+// Label is the check's name, or what stands for it when it has none.
+func (k *Check) Label() string {
+	if k.Name != "" {
+		return k.Name
+	}
+	return strings.TrimSpace(k.Type + " " + k.Key)
+}
+
+// PortList is the list of the check's ports: those of its type when it names none, empty for a type without ports.
+func (k *Check) PortList() string {
+	if usual := usualPorts[k.Type]; k.Ports == "" && usual > 0 {
+		return strconv.Itoa(usual)
+	}
+	return k.Ports
+}
+
+// Every is the time from one look to the next; an hour when the text cannot be read.
+func (r *Rule) Every() time.Duration {
+	d, err := duration("delay", r.Delay, time.Hour, minDelay, maxDelay)
+	if err != nil {
+		return time.Hour
+	}
+	return d
 }
 
 // The bounds of rules.
@@ -114,6 +142,9 @@ func compileRules(rules []Rule) ([]*compiled, error) {
 
 func compile(r *Rule) (*compiled, error) {
 	c := &compiled{Rule: *r}
+	if len(r.Proxy) > 128 {
+		return nil, fmt.Errorf("the name of its proxy has %d bytes; expected at most 128", len(r.Proxy))
+	}
 	var err error
 	if c.ranges, err = iprange.Parse(r.Ranges); err != nil {
 		return nil, err
@@ -177,10 +208,7 @@ func compileCheck(k *Check) (*compiledCheck, error) {
 	if !ok {
 		return nil, fmt.Errorf("type %q; expected icmp, agent, snmp, tcp, http, https, ssh, smtp, ftp, pop, imap, nntp, ldap or telnet", k.Type)
 	}
-	x := &compiledCheck{Check: *k, label: k.Name}
-	if x.label == "" {
-		x.label = strings.TrimSpace(k.Type + " " + k.Key)
-	}
+	x := &compiledCheck{Check: *k, label: k.Label()}
 	if len(x.label) > 255 || len(k.Key) > 2048 {
 		return nil, errors.New("its name has more than 255 bytes, or its key more than 2,048; give it a shorter one")
 	}

@@ -19,6 +19,9 @@ import (
 type looked struct {
 	address netip.Addr
 	answers []answer
+	at      time.Time
+	// dns is the address's name as a proxy knows it.
+	dns string
 }
 
 // scan looks at all addresses of a rule. What they answer is worked on in this goroutine, in whatever order it comes. The error is the
@@ -37,7 +40,7 @@ func (s *Scanner) scan(ctx context.Context, r *running, m *memory) error {
 		return s.ask(ctx, r, results)
 	})
 	for l := range results {
-		if err := s.take(ctx, r, m, l); err != nil {
+		if err := s.handOver(ctx, r, m, &l); err != nil {
 			last = err
 		}
 		r.mu.Lock()
@@ -62,7 +65,7 @@ func (s *Scanner) ask(ctx context.Context, r *running, results chan<- looked) er
 		case s.room <- struct{}{}:
 		}
 		g.Go(func() error {
-			l := looked{address: a, answers: s.askOne(ctx, r.rule, a, &mistakes)}
+			l := looked{address: a, answers: s.askOne(ctx, r.rule, a, &mistakes), at: time.Now()}
 			<-s.room
 			select {
 			case results <- l:
@@ -107,33 +110,46 @@ func (s *Scanner) askOne(ctx context.Context, rule *compiled, a netip.Addr, mist
 	return list
 }
 
-// take works on what an address answered.
-func (s *Scanner) take(ctx context.Context, r *running, m *memory, l looked) error {
+// handOver brings what an address answered to who works on it.
+func (s *Scanner) handOver(ctx context.Context, r *running, m *memory, l *looked) error {
 	if len(l.answers) == 0 {
 		return nil // it was cut off
 	}
+	if s.o.Reporter != nil {
+		return s.o.Reporter.Report(ctx, s.asLook(ctx, r.rule, l))
+	}
+	return errors.Join(s.take(ctx, r, m, l))
+}
+
+// take works on what an address answered. lost says why that was not stored; failed is what else went wrong, which the next look may mend.
+func (s *Scanner) take(ctx context.Context, r *running, m *memory, l *looked) (lost, failed error) {
 	ip := l.address.String()
-	h, events, changed := m.learn(ip, l.answers, time.Now())
+	h, events, changed := m.learn(ip, l.answers, l.at)
 	if h == nil {
-		return nil
+		return nil, nil
 	}
 	s.events.Add(len(events))
-	f := &Found{Host: h, IP: ip, Events: events}
-	if r.rule.hostName == byDNS || r.rule.visibleName == byDNS {
+	for i := range events {
+		events[i].Proxy = r.rule.Proxy
+	}
+	f := &Found{Host: h, IP: ip, Events: events, DNS: l.dns, Proxy: r.rule.Proxy}
+	if f.DNS == "" && f.Proxy == "" && (r.rule.hostName == byDNS || r.rule.visibleName == byDNS) {
 		f.DNS = s.o.Prober.Name(ctx, l.address)
 	}
 	f.HostName, f.VisibleName = r.rule.name(r.rule.hostName, f, l.answers), r.rule.name(r.rule.visibleName, f, l.answers)
 	f.Interfaces = r.rule.interfaces(f, l.answers)
-	id, err := s.o.Handler.Found(ctx, f)
+	id, failed := s.o.Handler.Found(ctx, f)
 	if id != h.HostID {
 		h.HostID, changed = id, true
 	}
 	if !changed {
-		return err
+		return nil, failed
 	}
-	stored, storeErr := s.o.Store.RecordNetHost(ctx, h)
-	h.ID = stored
-	return errors.Join(err, storeErr)
+	stored, lost := s.o.Store.RecordNetHost(ctx, h)
+	if lost == nil {
+		h.ID = stored
+	}
+	return lost, failed
 }
 
 // name is the name that a host gets.

@@ -104,6 +104,9 @@ func (s *shaker) dial(ctx context.Context, address string, secure func(net.Conn)
 	return c, nil
 }
 
+// Key reads the pre-shared key; section is how errors name the settings.
+func (t *Settings) Key(section string) ([]byte, error) { return t.readKey(section) }
+
 func (t *Settings) readKey(section string) ([]byte, error) {
 	if t.PSKFile == "" || t.PSKIdentity == "" {
 		return nil, fmt.Errorf("%[1]s.connect is psk: expected %[1]s.psk_identity and %[1]s.psk_file", section)

@@ -30,10 +30,19 @@ type tidemarkProxy struct {
 func startTidemarkProxy(t *testing.T, server, config string) *tidemarkProxy {
 	t.Helper()
 	p := &tidemarkProxy{t: t, dir: t.TempDir(), address: freeport.Address(t), http: freeport.Address(t)}
-	write(t, p.dir, "proxy.yaml", fmt.Sprintf("data: %s/data\nhttp: {listen: %q}\ntrapper: {listen: %q}\nproxy:\n  server: %q\n  name: branch\n  refresh: 1s\n",
-		p.dir, p.http, p.address, server)+config)
+	config, port, _ := strings.Cut(config, portMark)
+	write(t, p.dir, "proxy.yaml", fmt.Sprintf("data: %s/data\nhttp: {listen: %q}\ntrapper: {listen: %q%s}\nproxy:\n  server: %q\n  name: branch\n  refresh: 1s\n",
+		p.dir, p.http, p.address, port, server)+config)
 	p.start()
 	return p
+}
+
+// portMark begins what more is said of a proxy's port, at the end of its settings.
+const portMark = "PORT"
+
+// portCertificate has the port of a proxy speak with the certificate of the branch.
+func portCertificate(a *authority) string {
+	return portMark + fmt.Sprintf(", tls: {ca_file: %[1]s/ca.pem, certificate_file: %[1]s/branch.pem, key_file: %[1]s/branch.key}", a.dir)
 }
 
 func (p *tidemarkProxy) start() {

@@ -108,8 +108,10 @@ type zabbixServer struct {
 	t       *testing.T
 	dir     string
 	address string
-	starts  int
-	stop    func()
+	// more are further settings.
+	more   string
+	starts int
+	stop   func()
 }
 
 func (z *zabbixServer) start(d *database) {
@@ -123,7 +125,7 @@ func (z *zabbixServer) start(d *database) {
 	}
 	config := write(z.t, dir, "zabbix_server.conf", fmt.Sprintf("ListenIP=127.0.0.1\nListenPort=%s\nLogFile=%[2]s/log\nPidFile=%[2]s/pid\nSocketDir=%[2]s\nDBHost=%[3]s\nDBName=zabbix\n"+
 		"DBUser=postgres\nStartDBSyncers=1\nStartTrappers=2\nStartPollers=1\nStartPingers=0\nStartDiscoverers=0\nStartHTTPPollers=0\nStartPreprocessors=1\nCacheUpdateFrequency=1\nAllowRoot=1\n",
-		port, dir, d.socket))
+		port, dir, d.socket)+z.more)
 	process := exec.Command(zabbixFolder+"/usr/sbin/zabbix_server", "-f", "-c", config)
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := process.Start(); err != nil {

@@ -66,7 +66,7 @@ func readSettings(t *testing.T, data string) *settings {
 		t.Fatal(err)
 	}
 	for _, p := range proxies {
-		s.Proxies = append(s.Proxies, text([]any{p.Name, p.Description, p.HostCount}))
+		s.Proxies = append(s.Proxies, text([]any{p.Name, p.Description, p.Address, p.HostCount}))
 	}
 	return s
 }

@@ -26,8 +26,8 @@ type Received struct {
 	Interfaces map[model.HostID][]uint64
 	// Logs say how far the logs of items were read.
 	Logs map[model.ItemID]LogPosition
-	// Passed counts what the proxy is to do and does not: rules of network discovery.
-	Passed int
+	// Discovery are the rules of network discovery, macros unexpanded.
+	Discovery []Rule
 }
 
 // LogPosition is how far a log was read, and the file's time in Unix seconds.
@@ -54,7 +54,9 @@ type decoder struct {
 	templates map[uint64][]uint64
 	// regexps are the places of global regular expressions by their id.
 	regexps map[uint64]int
-	web     webDecoder
+	// rules are the places of rules of network discovery.
+	rules map[uint64]int
+	web   webDecoder
 }
 
 type host struct {
@@ -86,7 +88,7 @@ func Decode(body []byte) (*Received, error) {
 		return nil, &RefusedError{answer.Info}
 	}
 	d := &decoder{
-		hosts: map[uint64]*host{}, byInterface: map[uint64]*host{}, items: map[uint64]*item{}, macros: map[uint64][]model.Macro{}, templates: map[uint64][]uint64{}, regexps: map[uint64]int{},
+		hosts: map[uint64]*host{}, byInterface: map[uint64]*host{}, items: map[uint64]*item{}, macros: map[uint64][]model.Macro{}, templates: map[uint64][]uint64{}, regexps: map[uint64]int{}, rules: map[uint64]int{},
 		out: Received{Rules: map[model.ItemID]bool{}, Interfaces: map[model.HostID][]uint64{}, Logs: map[model.ItemID]LogPosition{}},
 	}
 	steps := []tableReader{
@@ -104,7 +106,8 @@ func Decode(body []byte) (*Received, error) {
 		{"item_parameter", d.parameter},
 		{"config", d.newcomers},
 		{"config_autoreg_tls", d.newcomerKey},
-		{"drules", func(*reader) { d.out.Passed++ }},
+		{"drules", d.rule},
+		{"dchecks", d.check},
 	}
 	for _, s := range append(steps, d.webTables()...) {
 		text, ok := raw[s.table]

@@ -18,6 +18,14 @@ func TestDecode(t *testing.T) {
 		}},
 		{Name: "Other", Expressions: []model.GlobalExpression{{Expression: "y", Type: model.Included, Delimiter: ","}}},
 	}
+	sent.Discovery = []Rule{{ID: 1 << 60, Name: "Office", Ranges: "10.0.0.0/24", Delay: "60", Checks: []Check{
+		{ID: 9, Type: "tcp", Ports: "22,80-90"},
+		{ID: 10, Type: "icmp"},
+		{ID: 11, Type: "agent", Key: "system.uname", Ports: "10050"},
+		{ID: 12, Type: "snmp", Key: "1.3.6", Ports: "161", SNMP: &model.SNMPAccess{
+			Version: "SNMPV3", SecurityName: "u", SecurityLevel: "AUTHPRIV", AuthProtocol: "SHA512", AuthPassphrase: "a", PrivProtocol: "AES256C", PrivPassphrase: "p", Context: "c",
+		}},
+	}}}
 	body, err := Encode(nil, sent, func(id model.ItemID) (uint64, uint64) { return uint64(id) * 10, 1 })
 	if err != nil {
 		t.Fatal(err)
@@ -28,6 +36,9 @@ func TestDecode(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got.Regexps, sent.Regexps) {
 		t.Errorf("global regular expressions %+v", got.Regexps)
+	}
+	if !reflect.DeepEqual(got.Discovery, sent.Discovery) {
+		t.Errorf("rules of network discovery %+v", got.Discovery)
 	}
 	h := got.Hosts[0]
 	if h.Host.Host != "db1" || h.Host.Name != "Database" || !h.Host.Enabled || len(h.Host.Interfaces) != 2 || h.Host.IPMI != nil {
@@ -82,7 +93,8 @@ const zabbixTables = `{"globalmacro":{"fields":["globalmacroid","macro","value"]
 "data":[[1,100,2,21,"return 1;\nx",0,""],[2,100,1,5,"a\nb",1,""]]},
 "config":{"fields":["configid","autoreg_tls_accept"],"data":[[1,2]]},
 "config_autoreg_tls":{"fields":["autoreg_tlsid","tls_psk_identity","tls_psk"],"data":[[1,"new","00112233445566778899aabbccddeeff"]]},
-"drules":{"fields":["druleid"],"data":[[1]]}}`
+"drules":{"fields":["druleid","name","iprange","delay"],"data":[[1,"Office","10.0.0.1-9","{$D}"]]},
+"dchecks":{"fields":["dcheckid","druleid","type","key_","snmp_community","ports","uniq"],"data":[[5,1,12,"","","0",0],[6,1,11,"1.3.6","{$C}","161",1],[7,9,8,"","","22",0],[8,1,99,"","","1",0]]}}`
 
 func TestDecode_zabbix(t *testing.T) {
 	got, err := Decode([]byte(zabbixTables))
@@ -93,8 +105,16 @@ func TestDecode_zabbix(t *testing.T) {
 	if want := []model.Macro{{Name: "{$M}", Value: "near"}, {Name: "{$M}", Value: "far"}}; !reflect.DeepEqual(h.TemplateMacros, want) {
 		t.Errorf("macros of templates %+v, want %+v", h.TemplateMacros, want)
 	}
-	if len(h.Host.Macros) != 1 || len(got.Global) != 1 || len(h.Items) != 2 || got.Passed != 1 {
+	if len(h.Host.Macros) != 1 || len(got.Global) != 1 || len(h.Items) != 2 {
 		t.Errorf("%+v", got)
+	}
+	want := []Rule{{ID: 1, Name: "Office", Ranges: "10.0.0.1-9", Delay: "{$D}", Checks: []Check{
+		{ID: 5, Type: "icmp"},
+		{ID: 6, Type: "snmp", Key: "1.3.6", Ports: "161", Unique: true, SNMP: &model.SNMPAccess{Version: "SNMPV2", Community: "{$C}", SecurityLevel: "NOAUTHNOPRIV", AuthProtocol: "MD5", PrivProtocol: "DES"}},
+		{ID: 8, Type: "99", Ports: "1"},
+	}}}
+	if !reflect.DeepEqual(got.Discovery, want) {
+		t.Errorf("rules of network discovery %+v", got.Discovery)
 	}
 	steps := h.Items[0].Steps
 	if len(steps) != 2 || len(steps[0].Params) != 2 || steps[0].OnFail != model.FailDiscard || !reflect.DeepEqual(steps[1].Params, []string{"return 1;\nx"}) {

@@ -39,6 +39,8 @@ type Configuration struct {
 	Newcomers model.HostTLS
 	// Regexps are the global regular expressions.
 	Regexps []model.GlobalRegexp
+	// Discovery are the rules of network discovery by which the proxy looks for hosts.
+	Discovery []Rule
 }
 
 // table is a table as it travels.
@@ -109,6 +111,7 @@ func Encode(dst []byte, c *Configuration, positions func(model.ItemID) (size, mt
 			expressions.add(i*model.MaxExpressions+n+1, i+1, e.Expression, e.Number(), cmp.Or(e.Delimiter, ","), sensitive)
 		}
 	}
+	discovery := discoveryTables(c.Discovery)
 	tables := []named{
 		{"globalmacro", newTable("globalmacroid macro value")},
 		{"hosts", e.hosts},
@@ -120,8 +123,7 @@ func Encode(dst []byte, c *Configuration, positions func(model.ItemID) (size, mt
 		{"item_rtdata", e.rtdata},
 		{"item_preproc", e.steps},
 		{"item_parameter", e.params},
-		{"drules", newTable("druleid name iprange delay")},
-		{"dchecks", newTable("dcheckid druleid type key_ ports")},
+		discovery[0], discovery[1],
 		{"regexps", regexps},
 		{"expressions", expressions},
 		{"hstgrp", group},

@@ -56,6 +56,12 @@ func AppendProxyAnswer(dst []byte, response, info string, takes bool) []byte {
 	return append(append(append(dst[:len(dst)-1], `,"upload":"`...), upload...), `"}`...)
 }
 
+// AppendProxySaid appends what a passive proxy says to its server: success or failed, with its version.
+func AppendProxySaid(dst []byte, response, info, version string) []byte {
+	dst = appendResponse(dst, response, info)
+	return append(appendMember(dst[:len(dst)-1], "version", []byte(version)), '}')
+}
+
 // AppendRedeclare appends the answer that asks our own agent to send the request again with a declaration of every key
 // in it. Nothing of the request was taken.
 func AppendRedeclare(dst []byte, info string) []byte {

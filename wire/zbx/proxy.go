@@ -2,10 +2,10 @@ package zbx
 
 import "strconv"
 
-// ProxyRequest builds the requests of a proxy: Begin; for `proxy data` AddInterface for each interface, Add for each value, AddAgent for each agent,
-// in this order; End.
+// ProxyRequest builds the requests of a proxy: Begin; for `proxy data` AddInterface for each interface, Add for each value, AddFind for each row of
+// network discovery, AddAgent for each agent, in this order; End.
 type ProxyRequest struct {
-	// Name is ProxyData, ProxyConfig or ProxyHeartbeat.
+	// Name is ProxyData, ProxyConfig or ProxyHeartbeat; empty for what a passive proxy answers to a request for its data.
 	Name string
 	// Host is the proxy's name, Session what the ids of its values belong to, Version the line whose protocol it speaks: "6.0.0".
 	Host, Session, Version string
@@ -16,6 +16,10 @@ type ProxyRequest struct {
 // Begin appends the head of the request to dst.
 func (p *ProxyRequest) Begin(dst []byte) []byte {
 	p.list = ""
+	if p.Name == "" {
+		dst = AppendString(append(dst, `{"session":`...), p.Session)
+		return dst
+	}
 	dst = AppendString(append(dst, `{"request":`...), p.Name)
 	dst = appendMember(dst, "host", []byte(p.Host))
 	return appendMember(dst, "session", []byte(p.Session))
@@ -76,7 +80,7 @@ func (p *ProxyRequest) AddAgent(dst []byte, a *ProxiedAgent) []byte {
 // End appends the end: when it is sent, Unix nanoseconds, and whether there is more to send.
 func (p *ProxyRequest) End(dst []byte, at int64, more bool) []byte {
 	dst = appendMember(p.close(dst), "version", []byte(p.Version))
-	if p.Name == ProxyData {
+	if p.Name == ProxyData || p.Name == "" {
 		if more {
 			dst = append(dst, `,"more":1`...)
 		}

@@ -24,8 +24,10 @@ type Request struct {
 	Tidemark uint64
 	// Data and Declare are the arrays as JSON text, nil when absent; see NewRows and NewDeclarations.
 	Data, Declare []byte
-	// History, Availability and Registrations are the arrays of a proxy as JSON text, nil when absent.
-	History, Availability, Registrations []byte
+	// History, Availability, Registrations and Finds, those of network discovery, are the arrays of a proxy as JSON text, nil when absent.
+	History, Availability, Registrations, Finds []byte
+	// Tables is the object of a configuration for a passive proxy as JSON text, nil when absent.
+	Tables []byte
 	// More is not zero when a proxy has more values than it sends.
 	More uint64
 	// Clock and NS are the time of a proxy, Unix seconds and nanoseconds.
@@ -81,11 +83,16 @@ func allZero(b []byte) bool {
 func (r *Request) member(s *scanner, k []byte) error {
 	switch string(k) {
 	case "data":
+		if s.peek() == '{' {
+			return object(s, &r.Tables)
+		}
 		return array(s, &r.Data)
 	case "history data":
 		return array(s, &r.History)
 	case "interface availability":
 		return array(s, &r.Availability)
+	case "discovery data":
+		return array(s, &r.Finds)
 	case "auto registration":
 		return array(s, &r.Registrations)
 	case "more":
@@ -131,6 +138,18 @@ func array(s *scanner, dst *[]byte) error {
 	}
 	start := s.p
 	if err := s.skipRows(1); err != nil {
+		return err
+	}
+	if *dst == nil {
+		*dst = s.b[start:s.p:s.p]
+	}
+	return nil
+}
+
+// object takes the extent of an object.
+func object(s *scanner, dst *[]byte) error {
+	start := s.p
+	if err := s.skip(1); err != nil {
 		return err
 	}
 	if *dst == nil {

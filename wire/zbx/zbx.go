@@ -41,6 +41,8 @@ const (
 	ProxyConfig    = "proxy config"
 	ProxyData      = "proxy data"
 	ProxyHeartbeat = "proxy heartbeat"
+	// ProxyTasks is what a server asks a passive proxy besides ProxyConfig and ProxyData.
+	ProxyTasks = "proxy tasks"
 )
 
 // FrameError says that bytes are no acceptable frame. A connection that sent such bytes cannot be read on.

@@ -1,6 +1,7 @@
 -- People, alerting, proxies and keys, as the frontend of Zabbix 6.0 writes them.
 INSERT INTO hosts (hostid, host, name, status, flags, description, tls_connect, tls_accept, tls_psk_identity, tls_psk) VALUES
 (9900020, 'branch-1', '', 5, 0, 'in Hamburg', 1, 2, 'branch-1 identity', 'fedcba9876543210fedcba9876543210'), (9900021, 'branch-2', '', 6, 0, '', 1, 1, '', '');
+INSERT INTO interface (interfaceid, hostid, main, type, useip, ip, dns, port) VALUES (9900921, 9900021, 1, 0, 0, '', 'branch-2.example', '10051');
 UPDATE hosts SET proxy_hostid = 9900020 WHERE hostid = 9900002;
 INSERT INTO hstgrp (groupid, name) VALUES (9900002, 'Databases'), (9900003, 'Web'), (9900004, 'Web/Shop');
 INSERT INTO role (roleid, name, type, readonly) VALUES (9900001, 'People', 1, 0), (9900002, 'Onlookers', 1, 0), (9900003, 'Admins', 2, 0), (9900004, 'Chiefs', 3, 0);

@@ -30,6 +30,8 @@ CREATE TABLE proxy (proxyid bigint PRIMARY KEY, name varchar(128) DEFAULT '' NOT
 CREATE TABLE host_proxy (hostproxyid bigint PRIMARY KEY, hostid bigint NULL REFERENCES hosts, host varchar(128) NULL, proxyid bigint NULL REFERENCES proxy, revision bigint DEFAULT 0 NOT NULL, tls_accept integer DEFAULT 1 NOT NULL);
 INSERT INTO proxy (proxyid, name, operating_mode, description, tls_connect, tls_accept, tls_psk_identity, tls_psk)
 	SELECT hostid, host, status - 5, description, tls_connect, tls_accept, tls_psk_identity, tls_psk FROM hosts WHERE status IN (5, 6);
+UPDATE proxy SET address = i.dns, port = i.port FROM interface i WHERE i.hostid = proxyid;
+DELETE FROM interface WHERE hostid IN (SELECT proxyid FROM proxy);
 ALTER TABLE hosts ADD proxyid bigint NULL REFERENCES proxy, ADD proxy_groupid bigint NULL REFERENCES proxy_group, ADD monitored_by integer DEFAULT 0 NOT NULL;
 UPDATE hosts SET proxyid = proxy_hostid, monitored_by = 1 WHERE proxy_hostid IS NOT NULL;
 ALTER TABLE hosts DROP proxy_hostid, DROP proxy_address, DROP auto_compress, DROP lastaccess;

@@ -14,6 +14,8 @@ export interface NetCheck {
 export interface NetRule {
   name: string;
   disabled?: boolean;
+  /** The proxy that looks; empty or missing for the server itself. */
+  proxy?: string;
   ranges: string;
   delay?: string;
   checks: NetCheck[];
@@ -62,6 +64,7 @@ export interface NetAction {
 export interface NetStatus {
   rule: string;
   disabled?: boolean;
+  proxy?: string;
   running: boolean;
   addresses: number;
   done: number;
@@ -96,6 +99,8 @@ export const deleteNetRule = (name: string): Promise<unknown> => send('delete th
 export const putNetAction = (action: NetAction): Promise<unknown> => send('save the action', 'PUT', '/api/network-discovery', { actions: [action] });
 
 export const deleteNetAction = (name: string): Promise<unknown> => send('delete the action', 'DELETE', `/api/network-discovery/action/${encodeURIComponent(name)}`);
+
+export const getProxies = (signal?: AbortSignal): Promise<{ proxies: { name: string }[] }> => get('the proxies', '/api/proxies', {}, signal);
 
 export const scanNow = (rule: string): Promise<unknown> => send('look now', 'POST', '/api/network-discovery/scan', { rule });
 

@@ -151,9 +151,11 @@ function Opened({ rule, state, looked, done, close }: OpenedProps) {
               Edit
             </button>
           )}
-          <button type="button" class="small" disabled={rule.disabled || state?.running} onClick={() => void look()}>
-            Look now
-          </button>
+          {!rule.proxy && (
+            <button type="button" class="small" disabled={rule.disabled || state?.running} onClick={() => void look()}>
+              Look now
+            </button>
+          )}
         </span>
       </div>
       {failure !== '' && (
@@ -163,6 +165,7 @@ function Opened({ rule, state, looked, done, close }: OpenedProps) {
       )}
       <p class="muted anywhere">
         {rule.ranges}, every {rule.delay ?? '1h'}, by {rule.checks.map(checkName).join(', ')}
+        {rule.proxy ? `, from proxy ${rule.proxy}` : ''}
       </p>
       <p role="status">
         <State state={state} />

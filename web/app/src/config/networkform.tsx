@@ -1,8 +1,9 @@
 // The form of a rule of network discovery.
 
 import { useState } from 'preact/hooks';
-import { type NetCheck, type NetRule, putNetRule } from '../api/network.ts';
+import { getProxies, type NetCheck, type NetRule, putNetRule } from '../api/network.ts';
 import { Check, Field, Form } from '../part/form.tsx';
+import { useLoad } from '../part/load.ts';
 import { Pick } from './parts.tsx';
 
 const TYPES: [string, string][] = [
@@ -35,6 +36,8 @@ export function NetRuleForm({ rule, taken, done, cancel }: Props) {
   const check = (at: number, next: NetCheck): void => put({ checks: draft.checks.map((one, n) => (n === at ? next : one)) });
   // Only what answers with a value of its own can tell hosts apart or name them.
   const telling = draft.checks.filter((one) => (one.type === 'agent' || one.type === 'snmp') && one.name).map((one): [string, string] => [one.name!, `the value of ${one.name}`]);
+  const proxies = useLoad((signal) => getProxies(signal), []);
+  const names = [...new Set([...(proxies.data?.proxies ?? []).map((one) => one.name), ...(draft.proxy ? [draft.proxy] : [])])].map((one): [string, string] => [one, `proxy ${one}`]);
   const run = async (): Promise<void> => {
     if (taken.includes(draft.name)) throw { detail: `there is a rule ${draft.name} already; choose another name` };
     await putNetRule(filled({ ...draft, checks: draft.checks.map(filled) }));
@@ -47,6 +50,7 @@ export function NetRuleForm({ rule, taken, done, cancel }: Props) {
       <Form submit="Save the rule" run={run} cancel={cancel}>
         {rule === undefined && <Field label="Name" value={draft.name} set={(name) => put({ name })} focus />}
         <Field label="Addresses" value={draft.ranges} set={(ranges) => put({ ranges })} focus={rule !== undefined} hint="Such as 10.0.0.1-254, 10.0.1.0/24 or 2001:db8::1-ff; at most 65,536." />
+        {names.length > 0 && <Pick label="Looked at by" value={draft.proxy ?? ''} options={[['', 'the server'], ...names]} set={(proxy) => put({ proxy })} />}
         <Field label="Interval" value={draft.delay ?? ''} set={(delay) => put({ delay })} required={false} hint="10s to 7d; 1h when empty." />
         {draft.checks.map((one, n) => (
           <NetCheckFields key={n} check={one} number={n + 1} set={(next) => check(n, next)} remove={draft.checks.length > 1 ? () => put({ checks: draft.checks.filter((_, other) => other !== n) }) : undefined} />

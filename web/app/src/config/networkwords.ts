@@ -9,6 +9,7 @@ export const checkName = (check: NetCheck): string => check.name || (check.key ?
 export function stateWords(state: NetStatus | undefined, ago: (seconds: number) => string): string {
   if (state === undefined) return '';
   if (state.disabled) return 'off';
+  if (state.proxy) return state.last_at ? `proxy ${state.proxy} told something ${ago(state.last_at)} ago` : `proxy ${state.proxy} has not told anything yet`;
   if (state.running) return `looking: ${state.done.toLocaleString('en-US')} of ${state.addresses.toLocaleString('en-US')}`;
   return state.last_at ? `looked ${ago(state.last_at)} ago` : 'has not looked yet';
 }

@@ -1,4 +1,4 @@
-package server
+package collectors
 
 import (
 	"context"
@@ -17,17 +17,18 @@ import (
 	"tidemark/model"
 )
 
-// netProber makes the checks of network discovery with the collectors of items.
-type netProber struct {
+// Prober makes the checks of network discovery with the collectors of items. It implements network.Prober.
+type Prober struct {
 	agents, devices, services poller.Checker
 	rules                     *guard.Rules
 	cache                     *confcache.Cache
 }
 
-// newNetProber picks the collectors out of the kinds. Agents are asked unencrypted, as nothing is known of them.
-func newNetProber(kinds []poller.Kind, rules *guard.Rules, cache *confcache.Cache) *netProber {
-	p := &netProber{agents: zbxagent.New(zbxagent.Options{}), rules: rules, cache: cache}
-	for _, k := range kinds {
+// Prober returns what makes checks with the collectors of s, under the rules that o has. Agents are asked unencrypted, as nothing is known of
+// them. Macros are those of the cache.
+func (s *Set) Prober(o *Options, cache *confcache.Cache) *Prober {
+	p := &Prober{agents: zbxagent.New(zbxagent.Options{}), rules: guard.New(o.Rules()), cache: cache}
+	for _, k := range s.Kinds {
 		for _, t := range k.Types {
 			switch t {
 			case model.SNMPAgent:
@@ -41,7 +42,7 @@ func newNetProber(kinds []poller.Kind, rules *guard.Rules, cache *confcache.Cach
 }
 
 // Probe implements network.Prober.
-func (p *netProber) Probe(ctx context.Context, q network.Probe) (value string, up bool, err error) {
+func (p *Prober) Probe(ctx context.Context, q network.Probe) (value string, up bool, err error) {
 	// The port is checked too: this server's own is never asked.
 	if err := p.rules.Check(netip.AddrPortFrom(q.Address, uint16(q.Port))); err != nil {
 		return "", false, err
@@ -83,11 +84,9 @@ func (p *netProber) Probe(ctx context.Context, q network.Probe) (value string, u
 }
 
 // access is how a device is asked, its macros expanded.
-func (p *netProber) access(k *network.Check) *model.SNMPAccess {
-	a, s := k.SNMP.Access(), p.cache.Snapshot()
-	for _, field := range []*string{&a.Community, &a.Context, &a.SecurityName, &a.AuthPassphrase, &a.PrivPassphrase} {
-		*field = s.ExpandGlobal(*field)
-	}
+func (p *Prober) access(k *network.Check) *model.SNMPAccess {
+	a := k.SNMP.Access()
+	a.Expand(p.cache.Snapshot().ExpandGlobal)
 	return a
 }
 
@@ -95,7 +94,7 @@ func (p *netProber) access(k *network.Check) *model.SNMPAccess {
 const nameTimeout = 5 * time.Second
 
 // Name implements network.Prober.
-func (p *netProber) Name(ctx context.Context, a netip.Addr) string {
+func (p *Prober) Name(ctx context.Context, a netip.Addr) string {
 	ctx, cancel := context.WithTimeout(ctx, nameTimeout)
 	defer cancel()
 	names, err := net.DefaultResolver.LookupAddr(ctx, a.String())

@@ -1,0 +1,152 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"net/netip"
+	"sync"
+	"time"
+
+	"tidemark/discovery/network"
+	"tidemark/model"
+	"tidemark/wire/proxyconfig"
+	"tidemark/wire/zbx"
+)
+
+// ruleID is the number of a rule or, with its label, of a check for proxies, whose protocol has numbers: the same as long as the names are.
+func ruleID(names ...string) uint64 {
+	h := sha256.New()
+	for _, name := range names {
+		h.Write([]byte(name))
+		h.Write([]byte{0})
+	}
+	return binary.BigEndian.Uint64(h.Sum(nil))>>4 | 1
+}
+
+// proxyRules are the rules of network discovery that a proxy works off, macros expanded.
+func (n *netDiscovery) proxyRules(proxy string) []proxyconfig.Rule {
+	config, _ := n.current()
+	expand := n.cache.Snapshot().ExpandGlobal
+	var list []proxyconfig.Rule
+	for i := range config.Rules {
+		r := &config.Rules[i]
+		if r.Proxy != proxy || r.Disabled {
+			continue
+		}
+		out := proxyconfig.Rule{ID: ruleID(r.Name), Name: r.Name, Ranges: r.Ranges, Delay: proxyconfig.Seconds(r.Every())}
+		for c := range r.Checks {
+			k := &r.Checks[c]
+			check := proxyconfig.Check{ID: ruleID(r.Name, k.Label()), Type: k.Type, Key: expand(k.Key), Ports: k.PortList(), Unique: r.Unique == k.Label()}
+			if k.Type == "snmp" {
+				check.SNMP = k.SNMP.Access()
+				check.SNMP.Expand(expand)
+			}
+			out.Checks = append(out.Checks, check)
+		}
+		list = append(list, out)
+	}
+	return list
+}
+
+// ruleOf finds a rule of a proxy and the labels of its checks by their numbers; nil when the rule is gone.
+func (n *netDiscovery) ruleOf(proxy string, id uint64) (*network.Rule, map[uint64]string) {
+	config, _ := n.current()
+	for i := range config.Rules {
+		if r := &config.Rules[i]; r.Proxy == proxy && ruleID(r.Name) == id {
+			labels := make(map[uint64]string, len(r.Checks))
+			for c := range r.Checks {
+				label := r.Checks[c].Label()
+				labels[ruleID(r.Name, label)] = label
+			}
+			return r, labels
+		}
+	}
+	return nil, nil
+}
+
+// maxOpenFinds bounds the addresses of a proxy of which a part has come, in the requests before.
+const maxOpenFinds = 10_000
+
+// proxyFinds puts together what a proxy found at one address, which may come in several requests.
+type proxyFinds struct {
+	mu   sync.Mutex
+	open map[findKey]*network.Look
+}
+
+type findKey struct {
+	rule uint64
+	ip   string
+}
+
+// Discovered implements trapper.Proxies.
+func (p *proxies) Discovered(ctx context.Context, id model.ProxyID, list []zbx.ProxyFind) error {
+	p.mu.Lock()
+	s := p.byID[id]
+	p.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	s.finds.mu.Lock()
+	defer s.finds.mu.Unlock()
+	rules := map[uint64]func(*zbx.ProxyFind) error{}
+	for i := range list {
+		f := &list[i]
+		take := rules[f.Rule]
+		if take == nil {
+			take = p.taker(ctx, s, f.Rule)
+			rules[f.Rule] = take
+		}
+		if err := take(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// taker returns what takes the rows of one rule; the caller holds the lock of the finds.
+func (p *proxies) taker(ctx context.Context, s *proxyState, id uint64) func(*zbx.ProxyFind) error {
+	rule, labels := p.actions.ruleOf(s.Name, id)
+	if rule == nil {
+		return func(*zbx.ProxyFind) error { return nil } // it was deleted or changed a moment ago
+	}
+	return func(f *zbx.ProxyFind) error {
+		address, err := netip.ParseAddr(f.IP)
+		if err != nil {
+			return nil
+		}
+		key := findKey{id, f.IP}
+		look := s.finds.open[key]
+		if look == nil {
+			look = &network.Look{Rule: rule.Name, Address: address.Unmap()}
+		}
+		look.At = time.Unix(min(f.At, time.Now().Unix()), 0)
+		if f.DNS != "" {
+			look.DNS = f.DNS
+		}
+		if f.Check != 0 {
+			look.Put(network.Answer{Check: labels[f.Check], Port: f.Port, Up: !f.Down, Value: f.Value})
+			s.finds.keep(key, look)
+			return nil
+		}
+		if err := p.actions.scanner.Take(ctx, s.Name, look); err != nil {
+			return err
+		}
+		delete(s.finds.open, key)
+		return nil
+	}
+}
+
+// keep remembers an address of which more is to come. Where too many are open some are forgotten: the next look brings them again.
+func (f *proxyFinds) keep(key findKey, look *network.Look) {
+	if f.open == nil {
+		f.open = make(map[findKey]*network.Look)
+	}
+	if _, has := f.open[key]; !has && len(f.open) >= maxOpenFinds {
+		for old := range f.open {
+			delete(f.open, old)
+			break
+		}
+	}
+	f.open[key] = look
+}
