@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -392,5 +394,75 @@ func writeJoinedGolden(t *testing.T) {
 		if err := os.WriteFile(joinedGolden+"/"+name, content(t, fsys, "/engine/"+name), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestRecompress_mergeTexts merges pairs that hold texts only: their tiers are empty, and become one pair for each merged one, also with a power cut in
+// between.
+func TestRecompress_mergeTexts(t *testing.T) {
+	ctx, fsys := context.Background(), vfs.NewMem()
+	o := tinyOptions()
+	db := openTest(t, fsys, o)
+	for n := range 12 {
+		b := &model.Batch{}
+		for i := range 20 {
+			at := storagetest.Base + int64(20*n+i)*int64(time.Minute)
+			b.AppendString(1, at, model.Text, fmt.Sprint("line ", n, i))
+			b.AppendString(2, at, model.LogEntry, fmt.Sprint("entry ", n*i))
+		}
+		if err := appendAll(db, b); err != nil {
+			t.Fatal(err)
+		}
+		db.Release(db.LastLSN())
+		if err := errors.Join(db.ClosePair(ctx), db.buildTiers(ctx)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := storagetest.Collect(t, db, storagetest.All(1, 2))
+	if n := countPairs(db, header.Minute); n < 12 {
+		t.Fatalf("%d pairs of minutes, expected one for each pair", n)
+	}
+	r := rand.New(rand.NewPCG(1, 3))
+	cuts := 0
+	fsys.OnSync(func() {
+		clone := fsys.CrashClone(r)
+		again, err := Open(ctx, clone, "/engine", o)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		cuts++
+		if got := storagetest.Collect(t, again, storagetest.All(1, 2)); !slices.Equal(got, want) {
+			t.Errorf("after a power cut: %d values, expected %d", len(got), len(want))
+		}
+		if err := errors.Join(again.Close(), noDamage(clone)); err != nil {
+			t.Error(err)
+		}
+	})
+	mergeRuns(t, db, 1<<20)
+	fsys.OnSync(nil)
+	check := func() {
+		t.Helper()
+		pairs := countPairs(db, header.Raw)
+		for _, tier := range []header.Tier{header.Minute, header.Hour} {
+			if n := countPairs(db, tier); n > pairs {
+				t.Errorf("%d pairs of the tier %v for %d of values", n, tier, pairs)
+			}
+		}
+		if got := storagetest.Collect(t, db, storagetest.All(1, 2)); !slices.Equal(got, want) {
+			t.Errorf("%d values, expected %d", len(got), len(want))
+		}
+	}
+	check()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openTest(t, fsys, o)
+	check()
+	if used, counted := diskBytes(t, fsys), db.space.usedBytes(); used > counted || cuts == 0 {
+		t.Errorf("files take %d bytes, %d are counted; %d power cuts", used, counted, cuts)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

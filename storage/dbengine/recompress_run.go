@@ -2,6 +2,7 @@ package dbengine
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -59,6 +60,9 @@ func (r *recompressing) run(run []*pair) error {
 	if len(run) > 1 {
 		r.at.MergedPairs += len(run)
 		r.at.JoinedPairs++
+		if err := db.joinEmptyTiers(r.ctx, p); err != nil && r.ctx.Err() == nil {
+			db.o.Logger.Warn("empty pairs of a tier could not be made one; they stay as they are", "file", p.id.Name(), "error", err)
+		}
 	}
 	r.at.BeforeBytes += room
 	r.at.AfterBytes += p.charged
@@ -219,6 +223,31 @@ func (r *recompressing) replace(run []*pair, p *pair) error {
 		db.cache.Forget(old.index.Load().key)
 	}
 	return nil // their files go when r.run lets go of them
+}
+
+// joinEmptyTiers makes one pair of those of a tier that sum up parts of a merged pair, if all of them are empty: there are texts only.
+func (db *DB) joinEmptyTiers(ctx context.Context, merged *pair) error {
+	db.tiering.Lock()
+	defer db.tiering.Unlock()
+	var errs []error
+	for _, tier := range []header.Tier{header.Minute, header.Hour} {
+		parts, members := 0, uint32(0)
+		for _, p := range db.pairs.all() {
+			if p.tier == tier && merged.covers(p.source) && p.pagesNow() == 0 {
+				parts, members = parts+1, members+p.members
+			}
+		}
+		if parts > 1 && members == merged.members {
+			errs = append(errs, db.buildTier(ctx, tier, merged))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p *pair) pagesNow() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pageCount
 }
 
 // exchange swaps a run and a pair in the list and in the shards. No page is written meanwhile.

@@ -394,7 +394,7 @@ func TestDB_thinMergedModel(t *testing.T) {
 	first := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", first)
 	thinned, joined := 0, 0
-	// The first one looked for the last hour of a series that had left memory in the oldest of several pairs of the tier.
+	// With the first one the last hour of a series that had left memory was looked for in a merged pair alone, while it was in the tier.
 	seeds := []uint64{1796100770243073819}
 	for n := range count(t, "TIDEMARK_MODEL_ROUNDS", 300) / 100 {
 		seeds = append(seeds, first+uint64(n))

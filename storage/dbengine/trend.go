@@ -1,6 +1,7 @@
 package dbengine
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -295,10 +296,10 @@ func (db *DB) loadTrend(s *series) *trend {
 
 // lastPages returns the page of rows that reaches furthest and the last page of values, without a pair if there are none. The shard is locked.
 func (db *DB) lastPages(s *series) (hour, values pageRef) {
-	first := true // no pair that was looked at before has rows: those of a pair of which pages were left out may be in several pairs of the tier
+	same := true // hours of pairs are compared with one another: those of a merged pair are in it and in several pairs of the tier
 	look := func(ref *pageRef) {
 		switch {
-		case ref.kind == extent.Hourly && first && (hour.pair == nil || ref.to >= hour.to):
+		case ref.kind == extent.Hourly && same && (hour.pair == nil || !ref.endsBefore(&hour)):
 			hour = *ref
 		case ref.kind == extent.Values && (values.pair == nil || values.pair == ref.pair && ref.to > values.to):
 			values = *ref
@@ -315,14 +316,27 @@ func (db *DB) lastPages(s *series) (hour, values pageRef) {
 	}
 	sh := db.shardOf(s.id)
 	indexed := sh.indexed
-	for i := len(indexed) - 1; i >= 0 && (hour.pair == nil || values.pair == nil); i-- {
-		first = hour.pair == nil
-		if !indexed[i].pair.thinned() && !indexed[i].mayHold(s.id) {
+	lowest := uint32(math.MaxUint32) // from here on pairs belong to the run whose hours are looked at
+	for i := len(indexed) - 1; i >= 0; i-- {
+		p := indexed[i].pair
+		if same = hour.pair == nil || p.order() >= lowest; !same && values.pair != nil {
+			break
+		}
+		if !p.thinned() && !indexed[i].mayHold(s.id) {
 			continue
 		}
 		if err := db.withHours(&indexed[i], sh.hours, s.id, look); err != nil {
 			db.damaged(err)
 		}
+		if same && hour.pair != nil {
+			lowest = min(lowest, p.first)
+		}
 	}
 	return hour, values
+}
+
+// endsBefore reports whether the last row of a page of hours is of an earlier hour than that of another, or was written earlier: beside a merged pair
+// the tier has what came later.
+func (r *pageRef) endsBefore(o *pageRef) bool {
+	return cmp.Or(cmp.Compare(r.to, o.to), cmp.Compare(r.pair.order(), o.pair.order()), cmp.Compare(r.pair.tier, o.pair.tier)) < 0
 }

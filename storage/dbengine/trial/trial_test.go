@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"tidemark/internal/vfs"
@@ -234,6 +235,31 @@ func TestRun_ends(t *testing.T) {
 		t.Errorf("while the store is written anew: %v", err)
 	}
 	gone(t, scratch)
+}
+
+// TestOverlay_log: the log of the engine that is measured takes no room and waits for no disk; file pairs are written as they would be in the store.
+func TestOverlay_log(t *testing.T) {
+	o := newOverlay(t.TempDir(), nil, nil)
+	for name, light := range map[string]bool{"log-spare-1": true, "marks.nmk.tmp": true, "datafile-2-0000000001.ndf.tmp": false, "journalfile-2-0000000001.njf.tmp": false} {
+		path := filepath.Join(o.dir, name)
+		f, err := o.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Allocate(8<<20), f.Sync(), f.SyncData(), o.SyncDir(o.dir), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if blocks := info.Sys().(*syscall.Stat_t).Blocks; info.Size() != 8<<20 || light && blocks > 8 {
+			t.Errorf("%s has %d bytes in %d blocks", name, info.Size(), blocks)
+		}
+		if _, is := f.(lightFile); is != light {
+			t.Errorf("%s is synced: %v, expected %v", name, !is, !light)
+		}
+	}
 }
 
 func TestRun_refuses(t *testing.T) {
