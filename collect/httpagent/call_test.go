@@ -60,6 +60,7 @@ var raw = []string{
 	"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1 and more",
 	"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 1\r\n\r\n1", "HTTP/1.1 200 OK\nContent-Length: 1\n\n1", "HTTP/1.1 302 Found\r\nLocation: /0\r\nContent-Length: 1\r\n\r\n1",
 	"HTTP/1.1 302 Found\r\nContent-Length: 1\r\n\r\n1", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\n1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n$",
+	"HTTP/1.0 200 \n\r\nContent-Length:0\r\n\r\n0$", "HTTP/1.1 200 OK\rx\r\nContent-Length: 1\r\n\r\n1",
 	"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + strings.Repeat("x", 300_000), "HTTP/1.1 200 OK\r\nX-A: b\r\nx-a: c\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{\"a\":1}",
 }
 

@@ -85,7 +85,7 @@ func wait(ended bool) progress {
 // read reads what the headers say of the end; false when it is odd. Each line ends with CRLF.
 func (f *frame) read(head []byte) bool {
 	line, rest, _ := bytes.Cut(head, []byte("\r\n"))
-	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] != '0' && line[7] != '1' || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {
+	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] != '0' && line[7] != '1' || line[8] != ' ' || len(line) > 12 && line[12] != ' ' || bytes.ContainsAny(line, "\r\n") {
 		return false
 	}
 	status, err := strconv.ParseUint(string(line[9:12]), 10, 16)
