@@ -201,11 +201,8 @@ func decodeStrict(r *http.Request, into any) error {
 
 func (s *Server) removeProxy(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	if rules := s.network.rulesOf(name); len(rules) > 0 {
-		return nil, &api.Error{
-			Status: http.StatusConflict, Code: "proxy_in_use",
-			Message: "the proxy works off rules of network discovery (" + strings.Join(rules, ", ") + "); give them to another one or delete them first",
-		}
+	if err := s.proxyInUse(name); err != nil {
+		return nil, err
 	}
 	err := s.db.RemoveProxy(r.Context(), name)
 	if errors.Is(err, confdb.ErrNotFound) {
@@ -222,6 +219,18 @@ func (s *Server) removeProxy(r *http.Request) (any, error) {
 	}
 	access.Changed(r.Context(), "proxy "+name, name, nil)
 	return struct{}{}, nil
+}
+
+// proxyInUse says why a proxy must not be removed.
+func (s *Server) proxyInUse(name string) error {
+	rules := s.network.rulesOf(name)
+	if len(rules) == 0 {
+		return nil
+	}
+	return &api.Error{
+		Status: http.StatusConflict, Code: "proxy_in_use",
+		Message: "the proxy works off rules of network discovery (" + strings.Join(rules, ", ") + "); give them to another one or delete them first",
+	}
 }
 
 func (s *Server) assignProxy(r *http.Request) (any, error) {

@@ -213,6 +213,23 @@ func TestZabbix_small(t *testing.T) {
 	f(admin, "proxy.create", `{"name":"other","operating_mode":"0","tls_accept":"2"}`, "tidemark proxies")
 	f(admin, "proxy.update", fmt.Sprintf(`{"proxyid":%q,"description":"in the cellar"}`, made.ProxyIDs[0]), made.ProxyIDs[0])
 	f(admin, "proxy.get", `{"filter":{"name":"branch"},"output":["description"]}`, "in the cellar")
+	f(admin, "proxy.update", fmt.Sprintf(`{"proxyid":%q,"operating_mode":"1","address":"10.0.0.5","port":"10052"}`, made.ProxyIDs[0]), made.ProxyIDs[0])
+	f(admin, "proxy.get", `{"output":["operating_mode","address","port"]}`, `"operating_mode":"1","address":"10.0.0.5","port":"10052"`)
+	var rules struct{ DRuleIDs []string }
+	const checks = `[{"type":"9","key_":"agent.hostname","ports":"10050","uniq":"1","host_source":"3"},{"type":"11","key_":".1.3.6.1.2.1.1.5.0","ports":"161","snmp_community":"secret"},{"type":"12","ports":"0"}]`
+	f(viewer, "drule.create", `{"name":"Branch"}`, "needs the role administrator")
+	p.mustRPC("drule.create", fmt.Sprintf(`{"name":"Branch","iprange":"10.0.0.1-9","delay":"1h","proxyid":%q,"status":"1","dchecks":%s}`, made.ProxyIDs[0], checks), admin, &rules)
+	f(admin, "drule.create", fmt.Sprintf(`{"name":"Branch","iprange":"10.0.0.1-9","dchecks":%s}`, checks), "already exists")
+	f(admin, "drule.create", fmt.Sprintf(`{"name":"Odd","iprange":"10.0.0.x","dchecks":%s}`, checks), "10.0.0.x")
+	f(admin, "drule.get", `{"output":["name","status","proxyid"],"selectDChecks":["type","key_","uniq","host_source","snmp_community"]}`,
+		fmt.Sprintf(`"name":"Branch","status":"1","proxyid":%q,"dchecks":[{"dcheckid":`, made.ProxyIDs[0]))
+	f(admin, "drule.get", `{"selectDChecks":["type","key_","uniq","host_source"]}`, `"host_source":"3","key_":"agent.hostname","type":"9","uniq":"1"`)
+	f(admin, "drule.get", `{"selectDChecks":"extend"}`, `"snmp_community":"********"`)
+	f(admin, "proxy.delete", fmt.Sprintf(`[%q]`, made.ProxyIDs[0]), "works off rules of network discovery (Branch)")
+	f(admin, "drule.update", fmt.Sprintf(`{"druleid":%q,"proxyid":"0","delay":"10m"}`, rules.DRuleIDs[0]), rules.DRuleIDs[0])
+	f(admin, "drule.get", `{"output":["delay","proxy_hostid","status"]}`, `"delay":"10m"`)
+	f(admin, "drule.delete", fmt.Sprintf(`[%q]`, rules.DRuleIDs[0]), rules.DRuleIDs[0])
+	f(admin, "drule.delete", fmt.Sprintf(`[%q]`, rules.DRuleIDs[0]), "No permissions")
 	f(admin, "proxy.delete", fmt.Sprintf(`[%q]`, made.ProxyIDs[0]), made.ProxyIDs[0])
 	f(admin, "proxy.get", `{"countOutput":true}`, `"0"`)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tidemark/api"
+	"tidemark/discovery/network"
 	"tidemark/model"
 )
 
@@ -92,11 +93,7 @@ func (o zabbixObjects) DeleteTemplateGroup(ctx context.Context, id uint64) error
 }
 
 // PutProxy implements zabbix.Objects.
-func (o zabbixObjects) PutProxy(ctx context.Context, name, description string) (model.ProxyID, error) {
-	p := model.Proxy{Name: name, Description: description}
-	if id, known := o.proxies.Proxy([]byte(name)); known {
-		p.Address = o.proxies.address(id)
-	}
+func (o zabbixObjects) PutProxy(ctx context.Context, p model.Proxy) (model.ProxyID, error) {
 	id, err := o.db.AddProxy(ctx, p)
 	if err != nil {
 		return 0, apiError(err)
@@ -104,8 +101,27 @@ func (o zabbixObjects) PutProxy(ctx context.Context, name, description string) (
 	return id, o.proxies.refresh(ctx)
 }
 
+// NetRules implements zabbix.Objects.
+func (o zabbixObjects) NetRules() []network.Rule {
+	c, _ := o.network.current()
+	return c.Hidden().Rules
+}
+
+// ApplyNetRules implements zabbix.Objects.
+func (o zabbixObjects) ApplyNetRules(ctx context.Context, c *network.Config) error {
+	return o.network.Apply(ctx, c, false)
+}
+
+// DeleteNetRule implements zabbix.Objects.
+func (o zabbixObjects) DeleteNetRule(ctx context.Context, name string) error {
+	return apiError(o.network.Delete(ctx, "rule", name))
+}
+
 // DeleteProxy implements zabbix.Objects.
 func (o zabbixObjects) DeleteProxy(ctx context.Context, name string) error {
+	if err := o.proxyInUse(name); err != nil {
+		return err
+	}
 	if err := o.changed(ctx, o.db.RemoveProxy(ctx, name)); err != nil {
 		return err
 	}

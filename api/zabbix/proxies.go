@@ -1,6 +1,7 @@
 package zabbix
 
 import (
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,8 @@ var proxyKind = kind[Proxy]{
 		{name: "host", get: func(p *Proxy) string { return p.Name }},
 		{name: "description", get: func(p *Proxy) string { return p.Description }},
 		{name: "operating_mode", number: true, get: func(p *Proxy) string { return formatBool(p.AskAt != "") }}, // 1 is passive
+		{name: "address", get: func(p *Proxy) string { host, _, _ := net.SplitHostPort(p.AskAt); return cmpOr(host, "127.0.0.1") }},
+		{name: "port", get: func(p *Proxy) string { _, port, _ := net.SplitHostPort(p.AskAt); return cmpOr(port, "10051") }},
 		{name: "lastaccess", number: true, get: func(p *Proxy) string { return seconds(p.SeenAt) }},
 		{name: "version", number: true, get: func(p *Proxy) string { return proxyVersion(p.Version) }},
 		{name: "state", number: true, get: func(p *Proxy) string {

@@ -1,6 +1,7 @@
 package zabbix
 
 import (
+	"net"
 	"slices"
 	"strconv"
 
@@ -12,9 +13,11 @@ import (
 type proxyChange struct {
 	id                model.ProxyID
 	name, description string
+	// address is where the server asks a passive one; empty for one that calls the server.
+	address string
 }
 
-// readProxy reads a proxy. Proxies call the server; one that waits for the server's call cannot be made here.
+// readProxy reads a proxy.
 func (p *params) readProxy(known []Proxy, update bool) (out proxyChange, err error) {
 	name := cmpOr(p.text("name"), p.text("host"))
 	if update {
@@ -24,7 +27,7 @@ func (p *params) readProxy(known []Proxy, update bool) (out proxyChange, err err
 		if i < 0 {
 			return out, errNotAllowed
 		}
-		out = proxyChange{known[i].ID, known[i].Name, known[i].Description}
+		out = proxyChange{known[i].ID, known[i].Name, known[i].Description, known[i].AskAt}
 		if name != "" && name != out.name {
 			return out, invalidParams(`Invalid parameter "/%sname": a proxy keeps its name, by which it calls; make another one.`, p.place)
 		}
@@ -36,8 +39,11 @@ func (p *params) readProxy(known []Proxy, update bool) (out proxyChange, err err
 	if _, ok := p.get("description"); ok {
 		out.description = p.text("description")
 	}
-	if p.number("operating_mode", 0, 1) != 0 {
-		p.fail("operating_mode", "value must be 0: a proxy calls the server")
+	if _, ok := p.get("operating_mode"); ok {
+		if out.address = ""; p.number("operating_mode", 0, 1) == 1 {
+			p.require("address")
+			out.address = net.JoinHostPort(p.text("address"), cmpOr(p.text("port"), "10051"))
+		}
 	}
 	for _, member := range []string{"tls_connect", "tls_accept"} {
 		if p.number(member, 1, 7) != 1 {
@@ -68,11 +74,11 @@ func changeProxies(c *call, update bool) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		id, err := c.options.Objects.PutProxy(c.ctx, change.name, change.description)
+		id, err := c.options.Objects.PutProxy(c.ctx, model.Proxy{Name: change.name, Description: change.description, Address: change.address})
 		if err != nil {
 			return nil, err
 		}
-		access.Changed(c.ctx, "proxy "+change.name, nil, map[string]string{"description": change.description})
+		access.Changed(c.ctx, "proxy "+change.name, nil, map[string]string{"description": change.description, "ask_at": change.address})
 		ids = append(ids, formatID(id))
 	}
 	return encodeJSON(map[string]any{"proxyids": ids})

@@ -16,6 +16,7 @@ import (
 	"tidemark/alert"
 	"tidemark/api"
 	"tidemark/api/rest"
+	"tidemark/discovery/network"
 	"tidemark/model"
 	"tidemark/query"
 )
@@ -97,8 +98,12 @@ type Objects interface {
 	RenameTemplateGroup(ctx context.Context, id uint64, name string) error
 	DeleteTemplateGroup(ctx context.Context, id uint64) error
 	Proxies() []Proxy
-	// PutProxy makes a proxy known or gives it another description; DeleteProxy removes it.
-	PutProxy(ctx context.Context, name, description string) (model.ProxyID, error)
+	// NetRules are the rules of network discovery, secrets hidden; ApplyNetRules puts rules over those of the same name, whose hidden secrets stay.
+	NetRules() []network.Rule
+	ApplyNetRules(ctx context.Context, c *network.Config) error
+	DeleteNetRule(ctx context.Context, name string) error
+	// PutProxy makes a proxy known or gives it another description and address; DeleteProxy removes it.
+	PutProxy(ctx context.Context, p model.Proxy) (model.ProxyID, error)
 	DeleteProxy(ctx context.Context, name string) error
 	// Alerts lists messages, the newest first.
 	Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, error)

@@ -39,6 +39,22 @@ var checkTypes = map[string]int{
 
 var snmpChecks = map[string]int{"SNMPV1": 10, "SNMPV2": 11, "SNMPV3": 13}
 
+// CheckNumber is the number of a type of checks; those of SNMP go by version.
+func CheckNumber(kind, version string) int {
+	if kind == "snmp" {
+		return index(snmpChecks, version, snmpChecks["SNMPV2"])
+	}
+	return checkTypes[kind]
+}
+
+// CheckOf is the type with a number, and for SNMP the version; empty for none.
+func CheckOf(n int) (kind, version string) {
+	if version = nameOf(snmpChecks, n); version != "" {
+		return "snmp", version
+	}
+	return nameOf(checkTypes, n), ""
+}
+
 const (
 	ruleFields  = "druleid name iprange delay"
 	checkFields = "dcheckid druleid type key_ snmp_community ports snmpv3_securityname snmpv3_securitylevel snmpv3_authpassphrase snmpv3_privpassphrase " +
