@@ -165,7 +165,7 @@ func TestImport_70(t *testing.T) {
 	if s.Users["directory"] != `["viewer",false,true,null,""]` {
 		t.Errorf("the user without a role is %s", s.Users["directory"])
 	}
-	if proxies := strings.Join(s.Proxies, " "); !strings.Contains(proxies, `["branch-4","",1]`) || !strings.Contains(proxies, `["branch-3","",0]`) {
+	if proxies := strings.Join(s.Proxies, " "); !strings.Contains(proxies, `["branch-4","","",1]`) || !strings.Contains(proxies, `["branch-3","","",0]`) {
 		t.Errorf("the proxies are %s", proxies)
 	}
 }
