@@ -7,6 +7,8 @@ import (
 	"hash/fnv"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -44,14 +46,37 @@ var fileTests = []string{
 	"TestOnPostgres", "TestRebuild", "TestOpen_migrates", "TestOpen_noDatabase", "TestOpen_needsNoSharedMemoryFile", "TestPages", "TestMove", "TestDB_WritePages_refuses", "TestDiskFull",
 }
 
-// TestOnPostgres runs all other tests of this package again, on PostgreSQL.
+// longTests take most of the time and are about what files say, not about the database: once on PostgreSQL is enough.
+var longTests = []string{"TestExport_roundTrip", "TestImport_property", "TestScenario_mistakes", "TestPlan_tooMany"}
+
+// TestOnPostgres runs all other tests of this package again, on PostgreSQL 15, and but for the longest ones on each other version.
 func TestOnPostgres(t *testing.T) {
-	c, err := pgtest.Start("-cfsync=off", "-cautovacuum=off")
+	t.Run("15", func(t *testing.T) {
+		t.Parallel()
+		againOn(t, pgtest.Binaries, fileTests)
+	})
+	for _, version := range pgtest.Versions {
+		t.Run(strconv.Itoa(version), func(t *testing.T) {
+			t.Parallel()
+			bin, remove, err := pgtest.Programs("..", version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(remove)
+			againOn(t, bin, slices.Concat(fileTests, longTests))
+		})
+	}
+}
+
+// againOn runs the tests but for some on a server whose programs are in a folder.
+func againOn(t *testing.T, bin string, without []string) {
+	t.Helper()
+	c, err := pgtest.StartOf(bin, "-cfsync=off", "-cautovacuum=off", "-cshared_buffers=32MB")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Remove)
-	args := []string{"-test.count=1", "-rapid.checks=20", "-test.skip=^(" + strings.Join(fileTests, "|") + ")"}
+	args := []string{"-test.count=1", "-rapid.checks=20", "-test.skip=^(" + strings.Join(without, "|") + ")"}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}

@@ -22,7 +22,7 @@ const Binaries = "/usr/lib/postgresql/15/bin"
 
 // Cluster is a private server on a socket in a folder of its own.
 type Cluster struct {
-	dir      string
+	bin, dir string
 	settings []string
 	cmd      *exec.Cmd
 	exited   chan struct{}
@@ -35,11 +35,16 @@ func Start(settings ...string) (*Cluster, error) {
 	if _, err := os.Stat(Binaries + "/postgres"); err != nil {
 		return nil, fmt.Errorf("%w; run storage/postgres/install-postgresql.sh", err)
 	}
+	return StartOf(Binaries, settings...)
+}
+
+// StartOf does the same with the programs in a folder.
+func StartOf(bin string, settings ...string) (*Cluster, error) {
 	dir, err := os.MkdirTemp("/tmp", "tmpg") // sockets need a short path
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, settings: settings}
+	c := &Cluster{bin: bin, dir: dir, settings: settings}
 	if os.Getuid() == 0 { // the server refuses to run as root
 		u, err := user.Lookup("postgres")
 		if err != nil {
@@ -66,7 +71,7 @@ func Start(settings ...string) (*Cluster, error) {
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
 func (c *Cluster) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(Binaries, name), args...)
+	cmd := exec.Command(filepath.Join(c.bin, name), args...)
 	cmd.Dir = c.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.account, Pdeathsig: syscall.SIGKILL}
 	return cmd
@@ -161,4 +166,34 @@ func (c *Cluster) CreateDatabase(name string) (string, error) {
 	defer conn.Close(ctx)
 	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
 	return c.DSN(name), err
+}
+
+// Versions are those beside Debian's that storage/postgres/install-versions.sh installs.
+var Versions = []int{14, 16, 17, 18}
+
+// Programs gives the programs of one of Versions, in a folder that the server's account reaches, which it may not where the source is. repository is the
+// path of the repository. remove deletes what was made.
+func Programs(repository string, version int) (bin string, remove func(), err error) {
+	from := filepath.Join(repository, "storage/postgres/testdata/versions/node_modules", fmt.Sprintf("pg%d", version), "native")
+	if _, err := os.Stat(filepath.Join(from, "bin", "postgres")); err != nil {
+		return "", nil, fmt.Errorf("%w; run storage/postgres/install-versions.sh", err)
+	}
+	if os.Getuid() != 0 {
+		bin, err := filepath.Abs(filepath.Join(from, "bin"))
+		return bin, func() {}, err
+	}
+	dir, err := os.MkdirTemp("/tmp", "tmpgbin")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	out, err := exec.Command("cp", "-a", from, dir).CombinedOutput()
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		remove()
+		return "", nil, fmt.Errorf("copy %s: %w\n%s", from, err, out)
+	}
+	return filepath.Join(dir, "native", "bin"), remove, nil
 }

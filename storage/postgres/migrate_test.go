@@ -21,8 +21,11 @@ const (
 	migrateTo  = "TIDEMARK_MIGRATE_TO"
 )
 
-// migrateStep is how many rows move in one transaction.
-const migrateStep = 4000
+// migrateStep is how many rows move in one transaction; more where there are many, as the command does it.
+func migrateStep(rows int) int { return min(max(4000, rows/400), 50_000) }
+
+// migrateRows is how many rows TestMigrate_killed moves when nobody says.
+const migrateRows = 200_000
 
 // bulkItems is how many items share the rows that are there before a migration.
 const bulkItems = 50
@@ -71,7 +74,7 @@ func digests(t *testing.T, dsn string) string {
 
 // migrateAsChild is what TestMigrate_killed starts again and again and kills.
 func migrateAsChild(t *testing.T, dsn string) {
-	_, err := Migrate(context.Background(), dsn, MigrateOptions{From: Plain, To: Mode(os.Getenv(migrateTo)), StepRows: migrateStep, Progress: func(p MigrateProgress) {
+	_, err := Migrate(context.Background(), dsn, MigrateOptions{From: Plain, To: Mode(os.Getenv(migrateTo)), StepRows: int64(migrateStep(count(t, "TIDEMARK_MIGRATE_ROWS", migrateRows))), Progress: func(p MigrateProgress) {
 		if p.Doing == "moving" {
 			fmt.Println("step", p.DoneRows, p.TotalRows)
 		}
@@ -89,9 +92,9 @@ func TestMigrate_killed(t *testing.T) {
 		migrateAsChild(t, dsn)
 		return
 	}
-	rows := count(t, "TIDEMARK_MIGRATE_ROWS", 200_000)
+	rows := count(t, "TIDEMARK_MIGRATE_ROWS", migrateRows)
 	const kills = 10
-	enough := max(2, rows/migrateStep/(kills+1)) // kills are spread over the whole way
+	enough := max(2, rows/migrateStep(rows)/(kills+1)) // kills are spread over the whole way
 	dsn := shared.database(t)
 	o := testOptions(t, Auto, t.TempDir())
 	o.Classes = nil

@@ -213,15 +213,19 @@ func TestDB_pruning(t *testing.T) {
 	}
 	defer conn.Close(context.Background())
 	touched := regexp.MustCompile(`history_uint_c0_(p\d+_\d+|default)`)
-	explain := func(newest bool, r model.TimeRange) map[string]bool {
+	const read, newest, fold = "read", "newest", "fold"
+	explain := func(way string, r model.TimeRange) map[string]bool {
 		from, to := clampRange(r)
 		c1, n1 := split(from)
 		c2, n2 := split(to)
-		args := []any{int64(1), c1, n1, c2, n2}
-		if newest {
+		sql, args := k.selectSQL(k.String(), way == newest), []any{int64(1), c1, n1, c2, n2}
+		switch way {
+		case newest:
 			args = append(args, int64(5))
+		case fold:
+			sql, args = k.foldSQL(k.String()), append(args, int64(time.Minute), int64(0))
 		}
-		rows, err := conn.Query(context.Background(), "EXPLAIN "+k.selectSQL(k.String(), newest), append([]any{pgx.QueryExecModeExec}, args...)...)
+		rows, err := conn.Query(context.Background(), "EXPLAIN "+sql, append([]any{pgx.QueryExecModeExec}, args...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,15 +239,15 @@ func TestDB_pruning(t *testing.T) {
 		}
 		return names
 	}
-	for _, newest := range []bool{false, true} {
-		if got := explain(newest, model.TimeRange{From: now, To: now + int64(time.Minute)}); len(got) != 1 {
-			t.Errorf("a minute touches %v, expected one partition (newest: %v)", got, newest)
+	for _, way := range []string{read, newest, fold} {
+		if got := explain(way, model.TimeRange{From: now, To: now + int64(time.Minute)}); len(got) != 1 {
+			t.Errorf("%s: a minute touches %v, expected one partition", way, got)
 		}
-		if got := explain(newest, model.TimeRange{From: now, To: now + day}); len(got) != 2 {
-			t.Errorf("a day from within touches %v, expected two partitions (newest: %v)", got, newest)
+		if got := explain(way, model.TimeRange{From: now, To: now + day}); len(got) != 2 {
+			t.Errorf("%s: a day from within touches %v, expected two partitions", way, got)
 		}
-		if got := explain(newest, model.TimeRange{From: math.MinInt64, To: math.MaxInt64}); len(got) < 5 {
-			t.Errorf("everything touches %v, expected all partitions (newest: %v)", got, newest)
+		if got := explain(way, model.TimeRange{From: math.MinInt64, To: math.MaxInt64}); len(got) < 5 {
+			t.Errorf("%s: everything touches %v, expected all partitions", way, got)
 		}
 	}
 	// The same of a view with Zabbix's name, as people's dashboards ask it.

@@ -45,6 +45,8 @@ type DB struct {
 	// writer belongs to runWriter from the end of Open until Close.
 	writer *writer
 	caps   capabilities
+	// remote says that the database is on another machine.
+	remote bool
 
 	// appending makes one Append at a time.
 	appending  sync.Mutex
@@ -174,6 +176,7 @@ func (db *DB) open(ctx context.Context) error {
 	if err := db.connect(ctx); err != nil {
 		return err
 	}
+	db.remote = !sameMachine(db.pool.Config().ConnConfig.Host)
 	// What is read from here on is what this server goes on from, so nobody else may write any more.
 	db.writer = newWriter(db)
 	if err := db.writer.waitForLease(ctx); err != nil {

@@ -2,49 +2,27 @@ package postgres
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/storage/storagetest"
 )
 
-// versionsFolder is where install-versions.sh puts the servers that are not Debian's.
-const versionsFolder = "testdata/versions/node_modules"
-
-// programsOf gives the programs of a version in a folder that the servers' account reaches, which it may not where the source is.
+// programsOf gives the programs of a version.
 func programsOf(t *testing.T, version int) string {
 	t.Helper()
-	from := filepath.Join(versionsFolder, fmt.Sprintf("pg%d", version), "native")
-	if _, err := os.Stat(filepath.Join(from, "bin", "postgres")); err != nil {
-		t.Fatalf("%v; run storage/postgres/install-versions.sh", err)
-	}
-	if os.Getuid() != 0 {
-		bin, err := filepath.Abs(filepath.Join(from, "bin"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return bin
-	}
-	dir, err := os.MkdirTemp("/tmp", "tmpgbin")
+	bin, remove, err := pgtest.Programs("../..", version)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if out, err := exec.Command("cp", "-a", from, dir).CombinedOutput(); err != nil {
-		t.Fatalf("copy %s: %v\n%s", from, err, out)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, "native", "bin")
+	t.Cleanup(remove)
+	return bin
 }
 
 // TestVersions runs the suite, the life of partitions, the measuring of the room and the advice on each version beside Debian's 15.
 func TestVersions(t *testing.T) {
-	for _, version := range []int{14, 16, 17, 18} {
+	for _, version := range pgtest.Versions {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
 			t.Parallel()
 			c, err := startClusterOf(programsOf(t, version), "-cfsync=off", "-cautovacuum=off", "-cshared_buffers=16MB")
