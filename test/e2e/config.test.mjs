@@ -439,6 +439,26 @@ story('network discovery: a rule is made, looks, and shows what it found', async
   await page.getByText('There is no rule of network discovery.').waitFor();
 });
 
+story('network discovery: a proxy looks', async (page) => {
+  await fetch(`${base}/api/proxies`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ name: 'branch', description: '' }) });
+  await page.goto(`${base}/configuration/network?fresh=net`);
+  const form = page.locator('main form');
+  await form.getByLabel('Name', { exact: true }).fill('Far');
+  await form.getByLabel('Addresses').fill('10.0.0.1-9');
+  await form.getByLabel('Looked at by').selectOption('branch');
+  await form.getByRole('button', { name: 'Save the rule' }).click();
+  await page.getByRole('row', { name: /^Far/ }).getByText('proxy branch has not told anything yet').waitFor();
+  assert.equal((await get('/api/network-discovery')).rules[0].proxy, 'branch');
+  await page.getByRole('link', { name: 'Far' }).click();
+  await page.getByText('from proxy branch').waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Look now' }).count(), 0);
+  await page.getByRole('button', { name: 'Back to the list' }).click();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('button', { name: 'Delete Far?' }).click();
+  await page.getByText('There is no rule of network discovery.').waitFor();
+  assert.equal((await fetch(`${base}/api/proxies/branch`, { method: 'DELETE' })).status, 200);
+});
+
 story('network discovery: an action is made, changed and deleted', async (page) => {
   await page.goto(`${base}/configuration/network`);
   await page.getByText('There are none: what is found becomes no host.').waitFor();
