@@ -136,6 +136,49 @@ export function lineOf(series: { at: number[]; avg: (number | null)[] }, from: n
   return { path, low, high };
 }
 
+const MAX_VALUES = 500;
+
+// ValueTable is the lines as text, newest first.
+function ValueTable({ chart }: { chart: ChartAnswer }) {
+  const [open, setOpen] = useState(false);
+  const at = open ? [...new Set(chart.series.flatMap((series) => series.at))].sort((a, b) => b - a).slice(0, MAX_VALUES) : [];
+  const values = chart.series.map((series) => new Map(series.at.map((time, n) => [time, series.avg[n]])));
+  return (
+    <details class="as-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>As a table</summary>
+      {open && (
+        <div class="chart-table" tabIndex={0}>
+          <table>
+            <caption class="unseen">Values</caption>
+            <thead>
+              <tr>
+                <th scope="col">Time</th>
+                {chart.series.map((series) => (
+                  <th scope="col" class="number" key={series.id}>
+                    {series.name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {at.map((time) => (
+                <tr key={time}>
+                  <td>{dateTime(time)}</td>
+                  {chart.series.map((series, n) => (
+                    <td class="number" key={series.id}>
+                      {formatValue(values[n].get(time) ?? null, series.units)}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </details>
+  );
+}
+
 function Drawing({ preview, chart }: { preview: Preview; chart: ChartAnswer }) {
   const { from, to } = preview;
   const x = (at: number): number => Math.max(0, Math.min(WIDTH, ((at - from) / (to - from)) * WIDTH));
@@ -163,6 +206,7 @@ function Drawing({ preview, chart }: { preview: Preview; chart: ChartAnswer }) {
           <i class="swatch fired" /> problem
         </span>
       </figcaption>
+      <ValueTable chart={chart} />
     </figure>
   );
 }

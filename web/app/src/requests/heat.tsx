@@ -7,7 +7,7 @@ import { AXIS_WIDTH, FONT, RIGHT } from '../chart/plot.ts';
 import { formatValue } from '../format/number.ts';
 import { useCell } from '../state/cell.ts';
 import { type Palette, paletteVersion, readPalette, veil } from '../state/theme.ts';
-import { clockTime } from '../time/clock.ts';
+import { clockTime, dateTime } from '../time/clock.ts';
 
 const HEIGHT = 148;
 const TOP = 6;
@@ -81,7 +81,49 @@ export function Heat({ id, title, profile, window, picked = null, onDrag }: Prop
         {drag === null && <Picked picked={picked} window={window} />}
         {profile.heat.cells.length === 0 && <div class="chart-over muted">No latencies in this range</div>}
       </div>
+      {profile.heat.cells.length > 0 && <HeatTable title={title} profile={profile} />}
     </figure>
+  );
+}
+
+const MAX_ROWS = 500;
+
+// HeatTable is the map as text: how many requests took how long, newest first. It is made when it is opened.
+function HeatTable({ title, profile: { heat, at } }: { title: string; profile: Profile }) {
+  const [open, setOpen] = useState(false);
+  const cells = open ? [...heat.cells].sort((a, b) => b[0] - a[0] || b[1] - a[1]).slice(0, MAX_ROWS) : [];
+  return (
+    <details class="as-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>As a table</summary>
+      {open && (
+        <div class="chart-table" tabIndex={0}>
+          <table>
+            <caption class="unseen">{title}</caption>
+            <thead>
+              <tr>
+                <th scope="col">Time</th>
+                <th scope="col" class="number">
+                  Took
+                </th>
+                <th scope="col" class="number">
+                  Requests
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {cells.map(([column, row, count]) => (
+                <tr key={`${column} ${row}`}>
+                  <td>{dateTime(at[column])}</td>
+                  <td class="number">{`${formatValue(heat.bounds[row], 's', 2)} – ${formatValue(heat.bounds[row + 1], 's', 2)}`}</td>
+                  <td class="number">{count.toLocaleString('en-US')}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          {heat.cells.length > MAX_ROWS && <p class="muted">The newest {MAX_ROWS} of {heat.cells.length.toLocaleString('en-US')}.</p>}
+        </div>
+      )}
+    </details>
   );
 }
 

@@ -1,7 +1,9 @@
 // The file pairs of each tier on one line of time.
 
+import { useState } from 'preact/hooks';
 import type { Pair, Store } from '../api/storage.ts';
 import { formatValue, plural } from '../format/number.ts';
+import { type Column, Table } from '../part/table.tsx';
 import { axisTimes, dateTime, spanText } from '../time/clock.ts';
 
 const WIDTH = 1000;
@@ -36,9 +38,30 @@ export function TimeLine({ store, now }: { store: Store; now: number }) {
         <span />
         <Axis from={from} to={to} />
       </div>
+      <PairTable pairs={drawn} />
     </div>
   );
 }
+
+// PairTable is the drawing as text.
+function PairTable({ pairs }: { pairs: Pair[] }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details class="as-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>As a table</summary>
+      {open && <Table caption="File pairs" columns={PAIR_COLUMNS} rows={pairs} rowKey={(pair) => `${pair.tier} ${pair.name}`} sort="-from" />}
+    </details>
+  );
+}
+
+const PAIR_COLUMNS: Column<Pair>[] = [
+  { id: 'tier', title: 'Of', cell: (pair) => TITLES[pair.tier] ?? pair.tier, sort: (pair) => pair.tier },
+  { id: 'name', title: 'File pair', class: 'anywhere', cell: (pair) => `${pair.count > 1 ? plural(pair.count, 'file pair') : pair.name}${pair.growing ? ', growing' : ''}`, sort: (pair) => pair.name, minor: true },
+  { id: 'from', title: 'From', cell: (pair) => dateTime(pair.from), sort: (pair) => pair.from },
+  { id: 'to', title: 'To', cell: (pair) => dateTime(pair.to), sort: (pair) => pair.to },
+  { id: 'bytes', title: 'Size', cell: (pair) => formatValue(pair.bytes, 'B'), sort: (pair) => -pair.bytes, number: true },
+  { id: 'values', title: 'Values', cell: (pair) => (pair.values > 0 ? pair.values.toLocaleString('en-US') : '–'), sort: (pair) => -pair.values, number: true, minor: true },
+];
 
 function Block({ pair, x, end }: { pair: Pair; x: number; end: number }) {
   const many = pair.count > 1 ? `${pair.count} file pairs` : pair.name;

@@ -41,7 +41,8 @@ export function setZone(name: string): void {
 /** zoneNames are the zones that can be chosen. */
 export function zoneNames(): string[] {
   const all = typeof Intl.supportedValuesOf === 'function' ? Intl.supportedValuesOf('timeZone') : [];
-  return ['UTC', ...all.filter((name) => name !== 'UTC')];
+  const chosen = zone.value; // browsers list some zones under an older name only
+  return ['UTC', ...(chosen === '' || chosen === 'UTC' || all.includes(chosen) ? [] : [chosen]), ...all.filter((name) => name !== 'UTC')];
 }
 
 /** Wall is what a clock on the wall and a calendar show. month is 1 to 12. */
