@@ -223,7 +223,12 @@ func (p *hotPage) widen(u uint64, width uint8) {
 	block := p.block()
 	held := int(p.count) - block*blockRows
 	start := int(p.end) - held*int(p.width)
-	room := start + max(blockRows*int(width), start/4)
+	if end := start + (held+1)*int(width); p.width == 0 && end <= len(p.buf) { // nobody reads what is behind the blocks before
+		clear(p.buf[start : end-int(width)])
+		p.widened(p.buf, u, start, held, width)
+		return
+	}
+	room := start + max(blockRows*int(width), start) // doubled, so that what is left behind is no more than what is held
 	if left := widthBlocks*blockRows - block*blockRows; held >= left {
 		room = start + 2*held*int(width)
 	} else {
@@ -239,6 +244,12 @@ func (p *hotPage) widen(u uint64, width uint8) {
 			put(buf[start:], i, width, delta(p.buf[start:], i, p.width))
 		}
 	}
+	p.widened(buf, u, start, held, width)
+}
+
+// widened adds a scaled number to buf, which holds those before it.
+func (p *hotPage) widened(buf []byte, u uint64, start, held int, width uint8) {
+	block := p.block()
 	put(buf[start:], held, width, u-p.last)
 	p.buf, p.width, p.last = buf, width, u
 	p.widths = p.widths&^(15<<(4*block)) | uint64(width)<<(4*block)
