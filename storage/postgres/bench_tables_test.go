@@ -85,11 +85,7 @@ func BenchmarkFilled(b *testing.B) {
 				storagetest.Append(b, settled{db}, benchBatch(0)) // makes the table
 				makeDays(b, db, 10)
 				bulk(b, dsn, rows, 10)
-				w := newWriter(db)
-				defer w.close()
-				if err := w.connect(context.Background()); err != nil {
-					b.Fatal(err)
-				}
+				w := writerOf(b, db)
 				n, before := 0, backendSeconds(b, w)
 				stop := dashboards(b, db)
 				for b.Loop() {

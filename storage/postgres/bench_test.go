@@ -55,11 +55,7 @@ func BenchmarkInsert(b *testing.B) {
 				dsn := shared.database(b)
 				db := open(b, dsn, testOptions(b, Partitions, b.TempDir()))
 				storagetest.Append(b, settled{db}, benchBatch(0)) // makes the table
-				w := newWriter(db)
-				defer w.close()
-				if err := w.connect(ctx); err != nil {
-					b.Fatal(err)
-				}
+				w := writerOf(b, db)
 				n, before := 0, backendSeconds(b, w)
 				for b.Loop() {
 					n++
@@ -77,6 +73,17 @@ func BenchmarkInsert(b *testing.B) {
 			})
 		}
 	}
+}
+
+// writerOf takes the engine's writer, whose session alone may write, after the engine has stopped to write by itself.
+func writerOf(b *testing.B, db *DB) *writer {
+	b.Helper()
+	db.cancel()
+	db.loops.Wait()
+	if err := db.writer.connect(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	return db.writer
 }
 
 // backendSeconds is the processor time that PostgreSQL spent for the writer's connection: a figure that other load on the machine
