@@ -494,6 +494,21 @@ story('network discovery: an action is made, changed and deleted', async (page) 
   await page.getByText('There are none: what is found becomes no host.').waitFor();
 });
 
+story('a preprocessing step shows its mistakes when it was touched, while it is typed', async (page) => {
+  const made = await fetch(`${base}/api/import`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ zabbix_export: { version: '7.0', host_groups: [{ name: 'Steps' }], hosts: [{ host: 'steps', name: 'steps', groups: [{ name: 'Steps' }], items: [{ name: 'Load', type: 'TRAP', key: 'load', value_type: 'FLOAT' }] }] } }) });
+  assert.equal(made.status, 200);
+  await page.goto(`${base}/configuration/hosts/steps/items?item=0`);
+  await page.getByLabel('Add a step').selectOption('MULTIPLIER');
+  const step = page.locator('.step').last();
+  await page.getByRole('region', { name: 'Changes that are not saved' }).getByText('1 item updated').waitFor(); // the server has answered, with a remark
+  assert.equal(await step.locator('.problem-text').count(), 0);
+  await step.getByLabel('Number').fill('ten');
+  await step.locator('.problem-text').waitFor();
+  await step.getByLabel('Number').fill('10');
+  await step.locator('.problem-text').waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Discard' }).click();
+});
+
 story('web scenarios of a host: none, then the steps and the last result', async (page) => {
   const step = (name, path, codes) => ({ name, url: `${webhook}${path}`, status_codes: codes, timeout: '5s' });
   const make = (hosts) => fetch(`${base}/api/import`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ zabbix_export: { version: '6.0', groups: [{ uuid: '57b7ae836ca64446ba2c296389c009b7', name: 'Web' }], hosts } }) });
