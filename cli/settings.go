@@ -229,6 +229,7 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 			Every: c.Storage.Snapshots.Every, Keep: c.Storage.Snapshots.Keep, Refuse: c.Storage.Snapshots.AtQuota == config.AtQuotaRefuse,
 		},
 		HotCodec:   c.Storage.HotCodec,
+		Buffered:   c.Storage.DirectIO == config.DirectOff,
 		Headroom:   server.HeadroomOptions{HoldAt: c.Storage.Headroom.HoldAt, Shrink: c.Storage.Headroom.Shrink},
 		Recompress: recompressPolicy(c), QueryLogBytes: c.Storage.QueryLogBytes,
 		ScriptWorker: scriptWorker(), DSN: c.Storage.DSN, Mode: storeMode(c), Configuration: server.ConfigurationPlace{Engine: c.Configuration.Engine, DSN: c.ConfigurationDSN(), Schema: c.Configuration.Schema}, OverrideHistory: c.Storage.OverrideHistory, OverrideTrends: c.Storage.OverrideTrends, Certificates: certificates,

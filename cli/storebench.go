@@ -12,12 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"tidemark/config"
+	"tidemark/storage/dbengine"
 	"tidemark/storage/dbengine/bench"
 )
 
 func storeBenchCommand() *cobra.Command {
 	var o bench.Options
-	var workload, cache, dir string
+	var workload, cache, dir, direct string
 	seconds := 10.0
 	var keep, asJSON bool
 	c := &cobra.Command{
@@ -31,6 +32,9 @@ func storeBenchCommand() *cobra.Command {
 			var err error
 			if o.CacheBytes, err = config.ParseSize(cache); err != nil {
 				return usagef("cache: %w", err)
+			}
+			if o.DirectIO, err = dbengine.ParseDirectIO(direct); err != nil {
+				return usagef("%w", err)
 			}
 			o.Duration = time.Duration(seconds * float64(time.Second))
 			var remove func() error
@@ -59,6 +63,7 @@ func storeBenchCommand() *cobra.Command {
 	floatFlag(f, &seconds, "seconds", 0, mostSeconds, "how long to measure")
 	f.StringVar(&o.Values, "values", "gauge", "kind of values: "+strings.Join(bench.Kinds, ", "))
 	f.StringVar(&o.Trace, "trace", "", "file of recorded values, one line a second")
+	f.StringVar(&direct, "direct-io", "auto", "what goes past the system's cache: off; auto (writes, and reads of file pairs as a whole); all (also what queries read)")
 	f.DurationVar(&o.Fill, "fill", 2*time.Hour, "how much of every metric is written before a run without writers")
 	f.StringVar(&dir, "dir", "", "new folder that becomes the engine folder (default: a temporary one)")
 	f.BoolVar(&keep, "keep", false, "keep the folder")

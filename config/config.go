@@ -113,6 +113,12 @@ const (
 	DurabilityRelaxed Durability = "relaxed"
 )
 
+// The settings of direct I/O.
+const (
+	DirectAuto = "auto"
+	DirectOff  = "off"
+)
+
 // Storage is where values are kept.
 type Storage struct {
 	// Engine is EngineDB or EnginePostgres.
@@ -140,6 +146,8 @@ type Storage struct {
 	Headroom       Headroom
 	// HotCodec is how values are compressed when they are first written: none, lz4 or zstd:LEVEL.
 	HotCodec string
+	// DirectIO is auto, for file pairs to be written, and read as a whole, past the system's cache where the file system takes that, or off.
+	DirectIO string
 	// QueryLogBytes bounds the log of queries; 0 for none.
 	QueryLogBytes int64
 	// MinimumAge is how long values shall be kept in any case; there is a warning when the disk space does not reach for it. Zero for none.
@@ -310,7 +318,7 @@ func Default() *Config {
 		Data:    "./data",
 		HTTP:    HTTP{Listen: "127.0.0.1:8420"},
 		Trapper: Trapper{Listen: "127.0.0.1:10051"},
-		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, HostFactor: 2, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}, Headroom: Headroom{HoldAt: 80}, HotCodec: "none", Recompress: Recompress{Codec: RecompressOff, OlderThan: 24 * time.Hour, RateBytes: 20 << 20}, QueryLogBytes: 1 << 20},
+		Storage: Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityGroup, PageCacheBytes: 128 << 20, MinuteShare: 15, HourShare: 5, HostFactor: 2, Snapshots: Snapshots{Keep: 7, AtQuota: AtQuotaDrop}, Headroom: Headroom{HoldAt: 80}, HotCodec: "none", DirectIO: DirectAuto, Recompress: Recompress{Codec: RecompressOff, OlderThan: 24 * time.Hour, RateBytes: 20 << 20}, QueryLogBytes: 1 << 20},
 		Agent:   Agent{Server: "127.0.0.1:10051", Interval: time.Second, BufferBytes: 64 << 20, MongoPlans: 10 * time.Minute, TLS: AgentTLS{Connect: "unencrypted"}},
 		Proxy:   defaultProxy(),
 		Standby: Standby{Wait: 10 * time.Second},

@@ -31,6 +31,7 @@ storage:
     keep: 3
     at_quota: refuse_values
   hot_codec: lz4
+  direct_io: "off"
   headroom:
     hold_at: 85%
     shrink: true
@@ -94,7 +95,7 @@ func TestParse_full(t *testing.T) {
 		HTTP:             HTTP{Listen: "0.0.0.0:443", CertificateFile: "cert.pem", KeyFile: "/keys/key.pem", TokenFile: "token"},
 		Trapper:          Trapper{Listen: ":10051"},
 		Autoregistration: true,
-		Storage:          Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20, MinimumAge: 30 * 24 * time.Hour, MinimumAges: "365d=180d", MinuteShare: 20, HostFactor: 4, Snapshots: Snapshots{Every: 24 * time.Hour, Keep: 3, AtQuota: AtQuotaRefuse}, HotCodec: "lz4", Headroom: Headroom{HoldAt: 85, Shrink: true}, Recompress: Recompress{Codec: "zstd:3", OlderThan: 48 * time.Hour, RateBytes: 5 << 20, MergeBytes: MergeAuto}, QueryLogBytes: 2 << 20},
+		Storage:          Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20, MinimumAge: 30 * 24 * time.Hour, MinimumAges: "365d=180d", MinuteShare: 20, HostFactor: 4, Snapshots: Snapshots{Every: 24 * time.Hour, Keep: 3, AtQuota: AtQuotaRefuse}, HotCodec: "lz4", DirectIO: DirectOff, Headroom: Headroom{HoldAt: 85, Shrink: true}, Recompress: Recompress{Codec: "zstd:3", OlderThan: 48 * time.Hour, RateBytes: 5 << 20, MergeBytes: MergeAuto}, QueryLogBytes: 2 << 20},
 		Agent:            Agent{Server: "monitor.example:10051", Host: "${literal}", Interval: 500 * time.Millisecond, BufferBytes: 16 << 20, MongoPlans: 10 * time.Minute, TLS: AgentTLS{Connect: "psk", PSKIdentity: "one", PSKFile: "one.psk"}},
 		Proxy:            Proxy{Server: "monitor.example:10051", Name: "branch", Refresh: 10 * time.Second, BufferBytes: 1 << 30, TLS: AgentTLS{Connect: "cert", CAFile: "ca.pem", CertificateFile: "own.pem", KeyFile: "own.key", ServerSubject: "CN=monitor"}, Keep: 24 * time.Hour, Page: "127.0.0.1:8480"},
 		Collect:          Collect{AllowedNetworks: "10.0.0.0/8", SSLFolder: "certs", JavaGateway: "127.0.0.1:10052"},

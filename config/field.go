@@ -83,6 +83,7 @@ var fields = slices.Concat([]field{
 	setting("storage.headroom.hold_at", parsePercent, func(c *Config) *int { return &c.Storage.Headroom.HoldAt }, checkHoldAt),
 	setting("storage.headroom.shrink", parseBool, func(c *Config) *bool { return &c.Storage.Headroom.Shrink }, anything),
 	setting("storage.hot_codec", parseText, func(c *Config) *string { return &c.Storage.HotCodec }, checkHotCodec),
+	setting("storage.direct_io", parseText, func(c *Config) *string { return &c.Storage.DirectIO }, oneOf(DirectAuto, DirectOff)),
 	setting("storage.recompress.codec", parseText, func(c *Config) *string { return &c.Storage.Recompress.Codec }, checkCodec),
 	setting("storage.recompress.older_than", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.Recompress.OlderThan }, anything),
 	setting("storage.recompress.merge", ParseMerge, func(c *Config) *int64 { return &c.Storage.Recompress.MergeBytes }, anything),

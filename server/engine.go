@@ -56,6 +56,10 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 	for i, c := range overrideRetention(s.classes, s.o.OverrideHistory, s.o.OverrideTrends) {
 		classes[i] = dbengine.Class{History: c.History, Trends: c.Trends, MinimumAge: s.o.minimumAge(c.History)}
 	}
+	direct := dbengine.DirectAuto
+	if s.o.Buffered {
+		direct = dbengine.DirectOff
+	}
 	hot, err := hotCodec(s.o.HotCodec)
 	if err != nil {
 		return err
@@ -70,7 +74,7 @@ func (s *Server) openEngine(ctx context.Context, fsys vfs.FS) error {
 	}
 	db, err := dbengine.Open(ctx, fsys, filepath.Join(s.o.Data, "engine"), dbengine.Options{
 		DiskSpaceBytes: space, PageCacheBytes: cacheBytes, Durability: durability, Classes: classes, Metrics: set, Logger: s.logger,
-		Snapshots: shelf, HotCodec: hot, Merge: sketch.AppendMerged,
+		Snapshots: shelf, HotCodec: hot, DirectIO: direct, Merge: sketch.AppendMerged,
 		MinimumAge: s.o.MinimumAge, MinuteShare: s.o.MinuteShare, HourShare: s.o.HourShare, ShareFactor: s.o.HostFactor,
 	})
 	if err != nil {

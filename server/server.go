@@ -98,6 +98,8 @@ type Options struct {
 	Snapshots SnapshotOptions
 	// HotCodec is none, lz4 or zstd:LEVEL, for values as they are first written; empty means none. The embedded engine only.
 	HotCodec string
+	// Buffered leaves all reads and writes to the system's cache; else file pairs are written, and read as a whole, past it. The embedded engine only.
+	Buffered bool
 	// Headroom says what happens when the file system fills up. The embedded engine only.
 	Headroom HeadroomOptions
 	// Recompress is the policy for old values.

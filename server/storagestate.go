@@ -13,10 +13,12 @@ type storageContent struct {
 	Values uint64 `json:"values"`
 	Items  uint64 `json:"items"`
 	// LogBytes of LogLimitBytes are the log of the embedded engine.
-	LogBytes      int64         `json:"log_bytes"`
-	LogLimitBytes int64         `json:"log_limit_bytes"`
-	Tiers         []storageTier `json:"tiers"`
-	Pairs         []storagePair `json:"pairs"`
+	LogBytes      int64 `json:"log_bytes"`
+	LogLimitBytes int64 `json:"log_limit_bytes"`
+	// Direct says what of the embedded engine goes past the system's cache; nil with PostgreSQL.
+	Direct *dbengine.DirectState `json:"direct_io,omitempty"`
+	Tiers  []storageTier         `json:"tiers"`
+	Pairs  []storagePair         `json:"pairs"`
 }
 
 // storageTier is all pairs of one tier together.
@@ -61,6 +63,8 @@ func (s *Server) content(stats storage.Stats) storageContent {
 	}
 	out.Engine = "dbengine"
 	out.LogBytes, out.LogLimitBytes = db.LogBytes()
+	direct := db.Direct()
+	out.Direct = &direct
 	pairs := db.Pairs()
 	for tier, name := range tierNames {
 		of := pairsOf(pairs, header.Tier(tier))

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -53,6 +54,11 @@ func (v *View) Open(name string) (vfs.File, error) {
 		return nil, err
 	}
 	return &viewFile{SectionReader: io.NewSectionReader(file, 0, f.Bytes), file: file}, nil
+}
+
+// OpenDirect is not for what is only read once in a while.
+func (v *View) OpenDirect(name string, _ bool) (vfs.File, error) {
+	return nil, &fs.PathError{Op: "open directly", Path: name, Err: errors.ErrUnsupported}
 }
 
 // List returns the names of the part.

@@ -13,6 +13,7 @@ func (m *Mem) CrashClone(r *rand.Rand) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := NewMem()
+	c.buffered = m.buffered
 	maps.Copy(c.folders, m.folders)
 	names := maps.Clone(m.durable)
 	lost := map[string]bool{}
@@ -40,6 +41,7 @@ func (m *Mem) Clone() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := NewMem()
+	c.buffered = m.buffered
 	maps.Copy(c.folders, m.folders)
 	copies := map[*inode]*inode{}
 	for name, n := range m.entries {

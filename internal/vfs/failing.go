@@ -105,6 +105,11 @@ func (f *Failing) OpenReadWrite(name string) (File, error) {
 	return f.open(OpOpen, name, f.FS.OpenReadWrite)
 }
 
+// OpenDirect opens an existing file past the cache.
+func (f *Failing) OpenDirect(name string, writable bool) (File, error) {
+	return f.open(OpOpen, name, func(name string) (File, error) { return f.FS.OpenDirect(name, writable) })
+}
+
 // Create creates a file that must not exist.
 func (f *Failing) Create(name string) (File, error) { return f.open(OpCreate, name, f.FS.Create) }
 
@@ -179,7 +184,11 @@ func (f *failingFile) ReadAt(p []byte, offset int64) (int, error) {
 // WriteAt, when it fails, has written the first half, as a real disk may.
 func (f *failingFile) WriteAt(p []byte, offset int64) (int, error) {
 	if err := f.fs.ask(OpWrite, f.name, len(p)); err != nil {
-		n, _ := f.File.WriteAt(p[:len(p)/2], offset)
+		half := len(p) / 2
+		if m, ok := f.File.(*memFile); ok && m.direct {
+			half = half / DirectBytes * DirectBytes
+		}
+		n, _ := f.File.WriteAt(p[:half], offset)
 		return n, err
 	}
 	return f.File.WriteAt(p, offset)

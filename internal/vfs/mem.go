@@ -28,6 +28,7 @@ type Mem struct {
 	folders  map[string]bool
 	locks    map[string]bool
 	capacity int64 // zero: none
+	buffered bool  // there is no direct I/O
 	onSync   func()
 }
 
@@ -60,6 +61,13 @@ func (m *Mem) SetCapacity(sizeBytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.capacity = sizeBytes
+}
+
+// SetDirect says whether files can be opened directly, as they can from the start on.
+func (m *Mem) SetDirect(direct bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.buffered = !direct
 }
 
 // OnSync makes f run after every Sync, SyncData and SyncDir, without any lock held.
@@ -128,6 +136,21 @@ func (m *Mem) OpenReadWrite(name string) (File, error) {
 		}
 	}
 	return m.open(name, n, true), nil
+}
+
+// OpenDirect opens an existing file that refuses whatever is not aligned, as the strictest file system would.
+func (m *Mem) OpenDirect(name string, writable bool) (File, error) {
+	name = path.Clean(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.buffered {
+		return nil, &fs.PathError{Op: "open directly", Path: name, Err: errors.ErrUnsupported}
+	}
+	n := m.entries[name]
+	if n == nil {
+		return nil, notExist("open", name)
+	}
+	return &memFile{fs: m, node: n, name: name, writable: writable, direct: true}, nil
 }
 
 // Create creates a file that must not exist.

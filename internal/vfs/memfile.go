@@ -12,6 +12,7 @@ type memFile struct {
 	node     *inode
 	name     string
 	writable bool
+	direct   bool
 	closed   bool
 }
 
@@ -37,7 +38,7 @@ func (f *memFile) ReadAt(p []byte, offset int64) (int, error) {
 	if err := f.usable("read", false); err != nil {
 		return 0, err
 	}
-	if offset < 0 {
+	if offset < 0 || f.direct && !isAligned(p, offset) {
 		return 0, f.fail("read", syscall.EINVAL)
 	}
 	if offset >= int64(len(f.node.data)) {
@@ -57,7 +58,7 @@ func (f *memFile) WriteAt(p []byte, offset int64) (int, error) {
 	if err := f.usable("write", true); err != nil {
 		return 0, err
 	}
-	if offset < 0 {
+	if offset < 0 || f.direct && !isAligned(p, offset) {
 		return 0, f.fail("write", syscall.EINVAL)
 	}
 	end := offset + int64(len(p))

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // OS is the operating system's file system. Its zero value is ready.
@@ -20,6 +22,47 @@ func (OS) Open(name string) (File, error) { return openOS(name, os.O_RDONLY) }
 
 // OpenReadWrite opens or creates a file for reading and writing.
 func (OS) OpenReadWrite(name string) (File, error) { return openOS(name, os.O_RDWR|os.O_CREATE) }
+
+// OpenDirect opens a file with O_DIRECT, if the kernel says that blocks of DirectBytes will do, or does not say. A file system that is in memory only
+// has no direct I/O.
+func (OS) OpenDirect(name string, writable bool) (File, error) {
+	flag := os.O_RDONLY
+	if writable {
+		flag = os.O_RDWR
+	}
+	f, err := openOS(name, flag|syscall.O_DIRECT)
+	if errors.Is(err, syscall.EINVAL) {
+		return nil, &fs.PathError{Op: "open directly", Path: name, Err: errors.ErrUnsupported}
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := directOS{f.(osFile)}
+	if err := o.control("statx", checkDirect); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return o, nil
+}
+
+// checkDirect fails with errors.ErrUnsupported if the kernel knows that a file cannot be read and written in blocks of DirectBytes.
+func checkDirect(fd int) error {
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(fd, &system); err != nil {
+		return err
+	}
+	if system.Type == unix.TMPFS_MAGIC || system.Type == unix.RAMFS_MAGIC {
+		return fmt.Errorf("the file system is in memory: %w", errors.ErrUnsupported)
+	}
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st); err != nil || st.Mask&unix.STATX_DIOALIGN == 0 {
+		return nil //nolint:nilerr // an older kernel, or a file system that does not say: writing a block tells
+	}
+	memory, offset := st.Dio_mem_align, st.Dio_offset_align
+	if memory == 0 || offset == 0 || DirectBytes%memory != 0 || DirectBytes%offset != 0 {
+		return fmt.Errorf("blocks of %d bytes at addresses that are multiples of %d are asked for: %w", offset, memory, errors.ErrUnsupported)
+	}
+	return nil
+}
 
 // Create creates a file that must not exist.
 func (OS) Create(name string) (File, error) { return openOS(name, os.O_RDWR|os.O_CREATE|os.O_EXCL) }
@@ -104,6 +147,19 @@ func (OS) Free(name string) (freeBytes, totalBytes int64, err error) {
 
 // osFile is an open file of the operating system.
 type osFile struct{ *os.File }
+
+// directOS is a file that was opened with O_DIRECT.
+type directOS struct{ osFile }
+
+// ReadAt reads at an offset. At the end of a file that is no multiple of a block the kernel reads what there is, and then is asked for the rest at an
+// offset that it need not take.
+func (f directOS) ReadAt(p []byte, offset int64) (int, error) {
+	n, err := f.osFile.ReadAt(p, offset)
+	if n%DirectBytes != 0 && errors.Is(err, syscall.EINVAL) {
+		err = io.EOF
+	}
+	return n, err
+}
 
 func openOS(name string, flag int) (File, error) {
 	f, err := os.OpenFile(filepath.Clean(name), flag, 0o640)

@@ -14,6 +14,9 @@ type FS interface {
 	Open(name string) (File, error)
 	// OpenReadWrite opens an existing file for reading and writing, or creates it.
 	OpenReadWrite(name string) (File, error)
+	// OpenDirect opens an existing file past the system's cache: offsets, lengths and addresses in memory are multiples of DirectBytes, or reads and
+	// writes fail. It fails with errors.ErrUnsupported where that is not to be had. Use OpenDirectly.
+	OpenDirect(name string, writable bool) (File, error)
 	// Create creates a file that must not exist, for reading and writing.
 	Create(name string) (File, error)
 	Remove(name string) error

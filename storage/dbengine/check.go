@@ -2,6 +2,7 @@ package dbengine
 
 import (
 	"fmt"
+	"slices"
 
 	"tidemark/internal/vfs"
 	"tidemark/model"
@@ -253,8 +254,20 @@ func checkPage(d *extent.Directory, slot int) error {
 	return nil
 }
 
+// fillsBlock reports whether what stands behind the last extent are the zeros that fill up the last block of a datafile that is written directly.
+func (c *checking) fillsBlock(file *datafile.File, from, size int64) bool {
+	if size%vfs.DirectBytes != 0 || size-from >= vfs.DirectBytes {
+		return false
+	}
+	b := make([]byte, size-from)
+	return file.ReadAt(b, from) == nil && !slices.ContainsFunc(b, func(x byte) bool { return x != 0 })
+}
+
 // tail checks what stands behind the last extent that the journalfile names.
 func (c *checking) tail(file *datafile.File, from, size int64) {
+	if c.fillsBlock(file, from, size) {
+		return
+	}
 	found := false
 	end, damage, err := file.Scan(from, func(offset int64, sequence uint64, b []byte) error {
 		found = true

@@ -245,90 +245,60 @@ func compareTrendsOf(db *DB, reference storage.Engine, items ...model.ItemID) er
 	return nil
 }
 
+// anyDirect chooses what goes past the system's cache.
+func anyDirect(n uint64) DirectIO { return DirectIO(n % (uint64(DirectAll) + 1)) }
+
 // TestDB_crash cuts the power at random syncs and checks what a new start finds.
 func TestDB_crash(t *testing.T) {
-	total := count(t, "TIDEMARK_CRASH_CLONES", 2000)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	for clones := 0; clones < total; seed++ {
-		n, err := crashRun(t, seed)
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		clones += n
-	}
+	untilClones(t, count(t, "TIDEMARK_CRASH_CLONES", 2000), crashRun)
 }
 
-func crashRun(t *testing.T, seed uint64) (clones int, err error) {
-	r := rand.New(rand.NewPCG(seed, 1))
+func crashRun(_ *testing.T, seed uint64) (clones, _ int, err error) {
+	ctx := context.Background()
 	h := newHistory(rand.New(rand.NewPCG(seed, 2)))
 	fsys := vfs.NewMem()
-	var mu sync.Mutex
-	var failed error
-	fsys.OnSync(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if failed != nil || r.IntN(4) != 0 {
-			return
-		}
-		p := h.promises()
-		clone := fsys.CrashClone(r)
-		clones++
-		if failed = checkClone(clone, p, r); failed != nil {
-			failed = fmt.Errorf("clone %d: %w", clones, failed)
-		}
-	})
-	db, err := Open(context.Background(), fsys, "/engine", tinyOptions())
+	cuts := cutPower(fsys, rand.New(rand.NewPCG(seed, 1)), 4, h.promises)
+	o := tinyOptions()
+	o.DirectIO = anyDirect(seed)
+	db, err := Open(ctx, fsys, "/engine", o)
 	if err != nil {
-		return clones, err
+		return 0, 0, err
 	}
 	for range 40 {
 		b := h.batch()
-		c := model.NewCompletion()
-		b.Done = append(b.Done, c)
-		if _, err := db.Append(context.Background(), b); err != nil {
-			return clones, err
-		}
-		<-c.Done()
-		if c.Err() != nil {
-			return clones, c.Err()
+		if err := appendAll(db, b); err != nil {
+			return 0, 0, err
 		}
 		h.ack(b)
-		switch h.r.IntN(12) { // r belongs to the syncs
+		switch h.r.IntN(12) {
 		case 0:
-			if err := db.Flush(context.Background()); err != nil {
-				return clones, err
-			}
+			err = db.Flush(ctx)
 			db.Release(db.LastLSN())
 		case 1:
 			if err := db.Close(); err != nil {
-				return clones, err
+				return 0, 0, err
 			}
-			if db, err = Open(context.Background(), fsys, "/engine", tinyOptions()); err != nil {
-				return clones, err
-			}
+			o.DirectIO = anyDirect(h.r.Uint64())
+			db, err = Open(ctx, fsys, "/engine", o)
 		case 2:
-			if err := db.buildTiers(context.Background()); err != nil {
-				return clones, err
-			}
+			err = db.buildTiers(ctx)
 		}
-		mu.Lock()
-		err := failed
-		mu.Unlock()
-		if err != nil {
-			return clones, err
+		if clones, failed := cuts.found(); err != nil || failed != nil {
+			return clones, 0, errors.Join(err, failed)
 		}
 	}
 	if err := verify(db, h.promises()); err != nil {
-		return clones, fmt.Errorf("at the end: %w", err)
+		return 0, 0, fmt.Errorf("at the end: %w", err)
 	}
 	fsys.OnSync(nil)
-	return clones, db.Close()
+	clones, err = cuts.found()
+	return clones, 0, errors.Join(err, db.Close())
 }
 
 // checkClone opens what a power cut left, checks it, goes on writing, and opens it again.
 func checkClone(fsys *vfs.Mem, p promises, r *rand.Rand) error {
 	o := tinyOptions()
+	o.DirectIO = anyDirect(r.Uint64())
 	quarantined := &spy{}
 	o.Logger = slog.New(quarantined)
 	db, err := Open(context.Background(), fsys, "/engine", o)

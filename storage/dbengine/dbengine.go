@@ -98,6 +98,9 @@ type Options struct {
 	// read without its neighbours.
 	HotCodec Codec
 
+	// DirectIO says what is read and written past the system's cache where the file system takes that; the zero value is DirectAuto.
+	DirectIO DirectIO
+
 	// Merge appends to dst what two binary values come to, such as two sketches: the order in which values are merged must make no difference. If
 	// a is empty it appends b. An error, or more than MaxMergedBytes, leaves b out: it is not of the kind that merges. The tiers keep what the
 	// binary values of a minute and of an hour merge to; nil for nothing.
@@ -188,6 +191,9 @@ func (o *Options) setDefaults() error {
 	if o.GroupDelay < 0 || o.GroupDelay > MaxGroupDelay {
 		return fmt.Errorf("group delay: %v, expected at most %v", o.GroupDelay, MaxGroupDelay)
 	}
+	if o.DirectIO > DirectAll {
+		return fmt.Errorf("direct I/O: %d, expected at most %d", o.DirectIO, DirectAll)
+	}
 	if len(o.Classes) > MaxClasses {
 		return fmt.Errorf("retention classes: %d, expected at most %d", len(o.Classes), MaxClasses)
 	}
@@ -229,6 +235,7 @@ type DB struct {
 	marks  marks
 	pairs  pairs
 	files  descriptors
+	direct direct
 	m      *meters
 	// recompression and readers belong to Recompress.
 	recompression recompression

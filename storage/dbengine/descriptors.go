@@ -21,6 +21,8 @@ type descriptors struct {
 	fs    vfs.FS
 	dir   string
 	limit int
+	// buffers, if not nil, are for reading files past the system's cache.
+	buffers *vfs.Buffers
 
 	mu   sync.Mutex
 	open int
@@ -42,7 +44,7 @@ func (d *descriptors) use(p *pair) (*datafile.File, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if p.file == nil {
-		f, err := datafile.Reopen(d.fs, d.dir, p.id)
+		f, err := datafile.Reopen(d.fs, d.dir, p.id, d.buffers)
 		if err != nil {
 			return nil, err
 		}
@@ -104,6 +106,10 @@ func (d *descriptors) drop(p *pair) error {
 		errs = append(errs, p.journal.Close())
 		p.journal = nil
 	}
+	if p.out != nil && p.out != p.file {
+		errs = append(errs, p.out.Close())
+	}
+	p.out = nil
 	if p.file != nil {
 		before := len(d.idle)
 		if d.unlist(p); len(d.idle) < before {

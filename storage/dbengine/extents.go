@@ -123,10 +123,10 @@ func (db *DB) writeExtents(p *pair, x *extents) error {
 	p.mu.Lock()
 	p.charged += more
 	p.mu.Unlock()
-	if err := p.file.WriteAt(x.buf, start); err != nil {
+	if err := p.out.WriteAt(x.buf, start); err != nil {
 		return err
 	}
-	if err := p.file.Sync(); err != nil {
+	if err := p.out.Sync(); err != nil {
 		return err
 	}
 	if _, err := p.journal.WriteAt(records, p.journalSize); err != nil {

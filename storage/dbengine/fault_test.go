@@ -17,9 +17,11 @@ import (
 )
 
 // faultRun writes through a file system that may fail, and checks what is found after the power was cut too.
-func faultRun(fsys *vfs.Mem, failing *vfs.Failing, seed uint64) error {
+func faultRun(fsys *vfs.Mem, failing *vfs.Failing, seed uint64, direct DirectIO) error {
 	h := newHistory(rand.New(rand.NewPCG(seed, 3)))
-	db, err := Open(context.Background(), failing, "/engine", tinyOptions())
+	o := tinyOptions()
+	o.DirectIO = direct
+	db, err := Open(context.Background(), failing, "/engine", o)
 	if err == nil {
 		for i := range 12 {
 			b := h.batch()
@@ -83,25 +85,32 @@ func faultRead(db *DB, h *history) error {
 
 // TestDB_failNth fails the n-th operation, for every n that a run has.
 func TestDB_failNth(t *testing.T) {
+	for _, direct := range []DirectIO{DirectAuto, DirectAll} {
+		failEach(t, direct, count(t, "TIDEMARK_FAULT_RUNS", 600))
+	}
+}
+
+func failEach(t *testing.T, direct DirectIO, most int) {
+	t.Helper()
 	base := vfs.NewFailing(vfs.NewMem())
-	if err := faultRun(base.FS.(*vfs.Mem), base, 1); err != nil {
+	if err := faultRun(base.FS.(*vfs.Mem), base, 1, direct); err != nil {
 		t.Fatal(err)
 	}
 	total := base.Count()
-	step := max(total*2/int64(count(t, "TIDEMARK_FAULT_RUNS", 600)), 1)
+	step := max(total*2/int64(most), 1)
 	runs := 0
 	for _, sticky := range []bool{false, true} {
 		for n := int64(1); n <= total; n += step {
 			fsys := vfs.NewMem()
 			failing := vfs.NewFailing(fsys)
 			failing.FailNth(n, vfs.OpAny, syscall.EIO, sticky)
-			if err := faultRun(fsys, failing, 1); err != nil {
-				t.Fatalf("operation %d of %d, sticky %v: %v", n, total, sticky, err)
+			if err := faultRun(fsys, failing, 1, direct); err != nil {
+				t.Fatalf("direct I/O %v, operation %d of %d, sticky %v: %v", direct, n, total, sticky, err)
 			}
 			runs++
 		}
 	}
-	t.Logf("%d runs over %d operations", runs, total)
+	t.Logf("direct I/O %v: %d runs over %d operations", direct, runs, total)
 }
 
 // TestDB_fullDisk fills the disk and frees it again, several times.

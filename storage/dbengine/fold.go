@@ -89,7 +89,7 @@ func (f *summing) piece(p *piece) error {
 		if !p.ref.valueType.Numeric() {
 			return nil
 		}
-		q, err := f.db.fetchPage(&p.ref, true)
+		q, err := f.db.readPage(&p.ref)
 		if err != nil {
 			return err
 		}

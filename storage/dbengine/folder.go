@@ -127,6 +127,8 @@ type Information struct {
 	Extents    int    `json:"extents"`
 	Pages      int    `json:"pages"`
 	Quarantine int    `json:"quarantined_files"`
+	// DirectIO says whether the file system takes direct I/O for the folder's files: yes, no with the reason, or unknown where there are none yet.
+	DirectIO string `json:"direct_io"`
 	// Shares are those that have most of the disk, where it is known which item belongs to which; ShareCount is how many there are.
 	Shares     []ShareInfo `json:"shares,omitempty"`
 	ShareCount int         `json:"share_count,omitempty"`
@@ -180,6 +182,7 @@ func Info(fsys vfs.FS, dir string, share func(model.ItemID) uint64) (*Informatio
 	if names, err := fsys.List(filepath.Join(dir, quarantineDir)); err == nil {
 		info.Quarantine = len(names)
 	}
+	info.DirectIO = directIO(f, ids)
 	bytes := info.Bytes
 	info.Summary = c.all.summary()
 	info.Bytes, info.Pairs = bytes, len(ids)

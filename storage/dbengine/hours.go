@@ -44,8 +44,8 @@ func (r *hourRow) equal(o *hourRow) bool {
 }
 
 // madeHours makes the rows of an item from the values of a pair that lacks them.
-func (db *DB) madeHours(ctx context.Context, id model.ItemID, refs []pageRef) ([]hourRow, error) {
-	r := db.passingRead(ctx, refs, model.ValueType.Numeric)
+func (db *DB) madeHours(ctx context.Context, past *extentReader, id model.ItemID, refs []pageRef) ([]hourRow, error) {
+	r := db.passingRead(ctx, past, refs, model.ValueType.Numeric)
 	defer r.free()
 	var made hourRows
 	r.fn = func(c *model.Columns) error {

@@ -78,7 +78,7 @@ func (m *mergedRows) finish() {
 // mergeBinary writes what the binary values of an item merge to.
 func (db *DB) mergeBinary(ctx context.Context, w *tierWriter, id model.ItemID, refs []pageRef) error {
 	binary := func(t model.ValueType) bool { return t == model.Binary }
-	r := db.passingRead(ctx, refs, binary)
+	r := db.passingRead(ctx, w.past, refs, binary)
 	defer r.free()
 	if len(r.view.base)+len(r.view.late) == 0 {
 		return nil

@@ -48,6 +48,15 @@ func newMeters(db *DB) *meters {
 		}
 		return float64(db.log.SizeBytes())
 	})
+	gauge("direct_io", func() float64 {
+		if db.direct.possible() {
+			return 1
+		}
+		return 0
+	})
+	gauge("direct_read_bytes_total", func() float64 { return float64(db.Direct().ReadBytes) })
+	gauge("direct_written_bytes_total", func() float64 { return float64(db.Direct().WrittenBytes) })
+	gauge("direct_buffer_bytes", func() float64 { return float64(db.Direct().BufferBytes) })
 	gauge("ceiling_bytes", func() float64 { return float64(db.CeilingBytes()) })
 	gauge("minimum_age_short", func() float64 {
 		if db.ageShort.Load() {

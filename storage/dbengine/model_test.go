@@ -18,27 +18,23 @@ import (
 
 // TestDB_model does the same random work with the engine and with the reference, and compares flags, times, reads and trends.
 func TestDB_model(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rounds := count(t, "TIDEMARK_MODEL_ROUNDS", 300)
-	for done := 0; done < rounds; done += 30 {
-		seed++
-		if err := modelRun(t, seed, 30); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-	}
+	perSeed(t, count(t, "TIDEMARK_MODEL_ROUNDS", 300)/modelRounds, modelRun)
 }
 
-func modelRun(t *testing.T, seed uint64, rounds int) error {
+// modelRounds are those of one run.
+const modelRounds = 30
+
+func modelRun(t *testing.T, seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 5))
 	o := tinyOptions()
+	o.DirectIO = anyDirect(seed)
 	o.Classes = []Class{{History: storagetest.Retention}}
 	o.HotCodec = everything([]string{"none", "lz4", "zstd:1", "zstd:3"}[r.IntN(4)]).Codec
 	fsys := vfs.NewMem()
 	db := openTest(t, fsys, o)
 	reference := memory.New(memory.Options{History: storagetest.Retention, Now: storagetest.Now})
 	clock := storagetest.Base
-	for round := range rounds {
+	for round := range modelRounds {
 		b := randomBatch(r, &clock)
 		c := cloneBatch(b)
 		if err := appendAll(db, b); err != nil {

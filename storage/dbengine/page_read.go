@@ -35,10 +35,18 @@ type decoded struct {
 }
 
 // readPage returns a page's bytes, from the cache or the disk. They must not be changed.
-func (db *DB) readPage(ref *pageRef) (extent.Page, error) { return db.fetchPage(ref, true) }
+func (db *DB) readPage(ref *pageRef) (extent.Page, error) {
+	return db.fetchPage(ref, fetching{keep: true})
+}
 
-// fetchPage is readPage for pages that may be in passing: those are not kept in the cache.
-func (db *DB) fetchPage(ref *pageRef, keep bool) (extent.Page, error) {
+// fetching says how a page is read that is not in the cache: kept there, or in passing, by the extents of its pair.
+type fetching struct {
+	keep bool
+	past *extentReader
+}
+
+// fetchPage is readPage for pages that may be in passing.
+func (db *DB) fetchPage(ref *pageRef, how fetching) (extent.Page, error) {
 	p, offset := ref.pair, ref.offset()
 	key := pagecache.Key{File: p.key, Offset: offset, Slot: int32(ref.slot)}
 	if v, ok := db.cache.Get(key); ok {
@@ -47,6 +55,9 @@ func (db *DB) fetchPage(ref *pageRef, keep bool) (extent.Page, error) {
 	if v, ok := db.cache.Get(pagecache.Key{File: p.key, Offset: offset, Slot: slotExtent}); ok {
 		q, err := v.(*extent.Directory).Page(int(ref.slot))
 		return q, ref.locate(err)
+	}
+	if how.past != nil && how.past.pair == p {
+		return how.past.passingPage(ref, db.m.readBytes.Add)
 	}
 	if !p.acquire() {
 		return extent.Page{}, errGone
@@ -78,7 +89,7 @@ func (db *DB) fetchPage(ref *pageRef, keep bool) (extent.Page, error) {
 	if err != nil {
 		return extent.Page{}, ref.locate(err)
 	}
-	if keep {
+	if how.keep {
 		db.cache.Put(key, q, cap(b)+pageCharge)
 	}
 	return q, nil

@@ -42,6 +42,8 @@ type pair struct {
 	file  *datafile.File
 	files *descriptors
 	users int
+	// out is what is written to while the pair grows: file, or the same file without the system's cache.
+	out *datafile.File
 	// journal is open while the pair grows.
 	journal vfs.File
 	// size and journalSize are the lengths up to which the files are valid; failed means that writing beyond them failed.
@@ -160,6 +162,7 @@ func (db *DB) openPair() (*pair, error) {
 		return nil, err
 	}
 	p.charged = 2 * blockBytes
+	db.openOut(p)
 	db.pairs.add(p)
 	db.pairs.setOpen(p)
 	return p, nil
@@ -209,10 +212,8 @@ func (db *DB) closePair() {
 		db.o.Logger.Warn("close a journalfile", "file", p.id.JournalName(), "error", err)
 	}
 	p.journal = nil
-	if p.failed { // what a failed write left behind its last extent is no part of it
-		if err := p.file.Truncate(p.size); err != nil {
-			db.o.Logger.Warn("cut a datafile after a failed write", "file", p.id.Name(), "error", err)
-		}
+	if err := db.closeOut(p); err != nil {
+		db.o.Logger.Warn("cut a datafile behind its last extent", "file", p.id.Name(), "error", err)
 	}
 	err := damage
 	if err == nil {

@@ -247,6 +247,7 @@ type reading struct {
 	fn     func(*model.Columns) error
 	// passing means that pages are read once and not kept in the cache.
 	passing bool
+	past    *extentReader
 	view    view
 	page    decoded
 	out     model.Columns
@@ -264,7 +265,7 @@ func (r *reading) free() {
 	clear(r.view.base[:cap(r.view.base)])
 	clear(r.view.late[:cap(r.view.late)])
 	clear(r.view.recent[:cap(r.view.recent)])
-	r.db, r.ctx, r.fn, r.given, r.passing = nil, nil, nil, model.Columns{}, false
+	r.db, r.ctx, r.fn, r.given, r.passing, r.past = nil, nil, nil, model.Columns{}, false, nil
 	if cap(r.view.base) <= 1024 && cap(r.page.arena)+cap(r.out.Arena) <= keptArena {
 		readings.Put(r)
 	}
@@ -344,7 +345,7 @@ func (r *reading) load(p *piece) (bool, error) {
 // loadPage puts the values of a page on disk that lie in the range into r.page, and reports whether there are any. Times
 // that are one step apart, as most are, are not decoded but counted.
 func (r *reading) loadPage(ref *pageRef) (bool, error) {
-	p, err := r.db.fetchPage(ref, !r.passing)
+	p, err := r.db.fetchPage(ref, fetching{keep: !r.passing, past: r.past})
 	if err != nil {
 		return false, err
 	}

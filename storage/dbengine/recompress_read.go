@@ -31,11 +31,17 @@ type pairReader struct {
 	wholeBytes int
 	// keptBytes bounds what whole holds.
 	keptBytes int
+	// extents, if not nil, is what pages are read from.
+	extents *extentReader
 	// read is told of bytes that were read.
 	read func(int) error
 	// skip, if not nil, says which pages are passed over, of which skipped is told.
 	skip    func(id model.ItemID, kind uint8) bool
 	skipped func(count uint32, kind uint8)
+}
+
+func newPairReader(db *DB, p *pair, f *datafile.File, keptBytes int) *pairReader {
+	return &pairReader{db: db, pair: p, file: f, heads: map[uint64]*extent.Directory{}, whole: map[uint64]*extent.Directory{}, keptBytes: keptBytes}
 }
 
 // coldPage is a page with what the journal knows of it.
@@ -54,10 +60,12 @@ func (db *DB) joinItems(run []*pair, read func(int) error, fn func(pages []coldP
 			return err
 		}
 		defer p.files.done(p)
-		reader := &pairReader{
-			db: db, pair: p, file: f, heads: map[uint64]*extent.Directory{}, whole: map[uint64]*extent.Directory{},
-			keptBytes: keptExtentBytes / len(run), read: read,
+		reader := newPairReader(db, p, f, keptExtentBytes/len(run))
+		reader.read = read
+		if reader.extents, err = db.newExtentReader(p, int64(reader.keptBytes)); err != nil {
+			return err
 		}
+		defer reader.extents.close()
 		next, stop := iter.Pull(in.from(reader))
 		defer stop()
 		in.next = next
@@ -180,10 +188,13 @@ func (r *pairReader) page(place uint64, slot int) (extent.Page, error) {
 	if place >= uint64(len(r.places)) {
 		return extent.Page{}, fmt.Errorf("%w: extent %d of %d", journal.ErrJournal, place, len(r.places))
 	}
+	e := &r.places[place]
+	if r.extents != nil {
+		return r.extents.page(e.Offset, slot, r.read)
+	}
 	if d := r.whole[place]; d != nil {
 		return d.Page(slot)
 	}
-	e := &r.places[place]
 	d := r.heads[place]
 	if d == nil {
 		var err error

@@ -44,45 +44,21 @@ func TestParseCodec(t *testing.T) {
 
 // TestDB_recompress writes pairs anew while values come and are read, and cuts the power again and again.
 func TestDB_recompress(t *testing.T) {
-	total := count(t, "TIDEMARK_RECOMPRESS_CLONES", 60)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	written := 0
-	for clones := 0; clones < total; seed++ {
-		n, w, err := recompressRun(t, seed)
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		clones, written = clones+n, written+w
-	}
-	if written == 0 {
+	if untilClones(t, count(t, "TIDEMARK_RECOMPRESS_CLONES", 60), recompressRun) == 0 {
 		t.Error("no pair was written anew")
 	}
 }
 
-func recompressRun(t *testing.T, seed uint64) (clones, written int, err error) {
+func recompressRun(_ *testing.T, seed uint64) (clones, written int, err error) {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(seed, 1))
 	h := newHistory(rand.New(rand.NewPCG(seed, 2)))
 	fsys := vfs.NewMem()
-	var mu sync.Mutex
-	var failed error
-	fsys.OnSync(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if failed != nil || r.IntN(6) != 0 {
-			return
-		}
-		p := h.promises()
-		clone := fsys.CrashClone(r)
-		clones++
-		if failed = checkClone(clone, p, r); failed != nil {
-			failed = fmt.Errorf("clone %d: %w", clones, failed)
-		}
-	})
+	cuts := cutPower(fsys, rand.New(rand.NewPCG(seed, 3)), 6, h.promises)
 	codecs := []string{"none", "lz4", "zstd:1", "zstd:3"}
 	first := tinyOptions() // clones are opened with another hot codec
 	first.HotCodec = everything(codecs[r.IntN(len(codecs))]).Codec
+	first.DirectIO = anyDirect(seed)
 	db, err := Open(ctx, fsys, "/engine", first)
 	if err != nil {
 		return 0, 0, err
@@ -118,10 +94,8 @@ func recompressRun(t *testing.T, seed uint64) (clones, written int, err error) {
 			}
 		}
 	}
-	mu.Lock()
-	err = failed
-	mu.Unlock()
 	fsys.OnSync(nil)
+	clones, err = cuts.found()
 	return clones, written, errors.Join(err, db.Close(), noDamage(fsys))
 }
 

@@ -54,7 +54,7 @@ func (w *coldWriter) begin(run []*pair) error {
 	if err := w.db.fs.Remove(name); err != nil && !isNotExist(err) {
 		return err
 	}
-	w.file, err = w.db.fs.Create(name)
+	w.file, err = w.db.create(name)
 	return err
 }
 

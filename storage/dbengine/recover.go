@@ -29,6 +29,10 @@ func (db *DB) recover(ctx context.Context) error {
 	if err := db.chargeFiles(names); err != nil {
 		return err
 	}
+	db.probeDirect()
+	if db.direct.queries() {
+		db.files.buffers = db.direct.buffers
+	}
 	lsn, err := db.loadPairs(ctx, names)
 	if err != nil {
 		return err

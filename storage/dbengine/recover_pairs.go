@@ -64,6 +64,7 @@ func (db *DB) loadPairs(ctx context.Context, names []string) (model.LSN, error) 
 		db.values.Add(int64(p.values))
 		p.extents = nil
 		if p.journal != nil {
+			db.openOut(p)
 			db.pairs.setOpen(p)
 		} else {
 			db.files.finish(p)

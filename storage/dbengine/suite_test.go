@@ -9,8 +9,9 @@ import (
 	"tidemark/storage/storagetest"
 )
 
-func suiteOptions() Options {
+func suiteOptions(direct DirectIO) Options {
 	o := smallOptions()
+	o.DirectIO = direct
 	o.Classes = []Class{{History: storagetest.Retention}}
 	o.Now = storagetest.Now
 	return o
@@ -18,13 +19,14 @@ func suiteOptions() Options {
 
 func TestDB_suite(t *testing.T) {
 	for _, files := range []struct {
-		name string
-		fs   vfs.FS
-	}{{"memory", vfs.NewMem()}, {"os", vfs.OS{}}} {
+		name   string
+		fs     vfs.FS
+		direct DirectIO
+	}{{"memory", vfs.NewMem(), DirectOff}, {"memory direct", vfs.NewMem(), DirectAll}, {"os", vfs.OS{}, DirectOff}, {"os direct", vfs.OS{}, DirectAll}} {
 		t.Run(files.name, func(t *testing.T) {
 			dirs := map[storage.Engine]string{}
 			open := func(t *testing.T, dir string) storage.Engine {
-				db, err := Open(context.Background(), files.fs, dir, suiteOptions())
+				db, err := Open(context.Background(), files.fs, dir, suiteOptions(files.direct))
 				if err != nil {
 					t.Fatal(err)
 				}

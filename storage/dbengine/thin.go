@@ -192,7 +192,12 @@ func (t *thinning) rewrite(old *pair, room int64) (*pair, error) {
 	}
 	defer old.files.done(old)
 	moved := func(int) error { return t.ctx.Err() }
-	in := &pairReader{db: db, pair: old, file: f, heads: map[uint64]*extent.Directory{}, whole: map[uint64]*extent.Directory{}, keptBytes: keptExtentBytes, read: moved}
+	in := newPairReader(db, old, f, keptExtentBytes)
+	in.read = moved
+	if in.extents, err = db.newExtentReader(old, keptExtentBytes); err != nil {
+		return nil, err
+	}
+	defer in.extents.close()
 	keepsHours := old.lean && db.o.tierShares[header.Hour] == 0 // they follow from the values, and from nothing else
 	in.skip = func(id model.ItemID, kind uint8) bool {
 		return !keepsHours && db.leavable(old.tier, kind) && t.over[db.shareOf(id)]
@@ -243,7 +248,7 @@ func (t *thinning) addHours(old *pair, pages []coldPage) error {
 	if _, err := t.db.indexedPages(old, id, func(ref *pageRef) { refs = append(refs, *ref) }); err != nil {
 		return err
 	}
-	rows, err := t.db.hoursOf(t.ctx, old, id, refs)
+	rows, err := t.db.hoursOf(t.ctx, nil, old, id, refs)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,9 +21,9 @@ import (
 // crowdedOptions are those of a small store in which much happens.
 func crowdedOptions(factor int) Options {
 	o := smallOptions()
-	o.DiskSpaceBytes, o.ShareFactor = 12<<20, factor
+	o.DiskSpaceBytes, o.ShareFactor = 4<<20, factor
 	o.limits = &limits{
-		segmentBytes: 32 << 10, logBytes: 512 << 10, logFloorBytes: 128 << 10, datafileBytes: 768 << 10,
+		segmentBytes: 32 << 10, logBytes: 512 << 10, logFloorBytes: 128 << 10, datafileBytes: 256 << 10,
 		pageValues: 64, pageBytes: 512, dirtyBytes: 64 << 10, dirtyAge: time.Hour, tick: time.Hour, idleAge: time.Hour,
 	}
 	return o
@@ -110,7 +109,7 @@ func (l *shareLoad) reach(t *testing.T, id model.ItemID) (values, minutes, hours
 // TestDB_sharesOfHosts fills the disk with the values of nine hosts, and again with a tenth that writes 50 times what each of them does: the
 // others keep most of what they had, and would not if the oldest values went.
 func TestDB_sharesOfHosts(t *testing.T) {
-	const rounds = 12_000
+	const rounds = 4_000
 	alone := &shareLoad{db: openTest(t, vfs.NewMem(), crowdedOptions(0)), r: rand.New(rand.NewPCG(1, 1)), at: testBase}
 	alone.define(t)
 	alone.run(t, rounds*3/2)
@@ -241,23 +240,12 @@ func defineLossy(db *DB) error {
 // TestDB_thinCrash leaves values of a share out of pairs while values come, and cuts the power again and again: no value of the other share is lost, none
 // comes twice, and what is read fits its trends.
 func TestDB_thinCrash(t *testing.T) {
-	total := count(t, "TIDEMARK_THIN_CLONES", 100)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	thinned := 0
-	for clones := 0; clones < total; seed++ {
-		n, w, err := thinRun(t, seed)
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		clones, thinned = clones+n, thinned+w
-	}
-	if thinned == 0 {
+	if untilClones(t, count(t, "TIDEMARK_THIN_CLONES", 100), thinRun) == 0 {
 		t.Error("no pair was written anew")
 	}
 }
 
-func thinRun(t *testing.T, seed uint64) (clones, thinned int, err error) {
+func thinRun(_ *testing.T, seed uint64) (clones, thinned int, err error) {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(seed, 1))
 	h := newHistory(rand.New(rand.NewPCG(seed, 2)))
@@ -267,23 +255,10 @@ func thinRun(t *testing.T, seed uint64) (clones, thinned int, err error) {
 		return p
 	}
 	fsys := vfs.NewMem()
-	var mu sync.Mutex
-	var failed error
-	fsys.OnSync(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if failed != nil || r.IntN(6) != 0 {
-			return
-		}
-		p := promised()
-		clone := fsys.CrashClone(r)
-		clones++
-		if failed = checkClone(clone, p, r); failed != nil {
-			failed = fmt.Errorf("clone %d: %w", clones, failed)
-		}
-	})
+	cuts := cutPower(fsys, rand.New(rand.NewPCG(seed, 3)), 6, promised)
 	o := tinyOptions()
 	o.HotCodec = everything([]string{"none", "lz4", "zstd:1"}[r.IntN(3)]).Codec
+	o.DirectIO = anyDirect(seed)
 	db, err := Open(ctx, fsys, "/engine", o)
 	if err != nil {
 		return 0, 0, err
@@ -322,24 +297,15 @@ func thinRun(t *testing.T, seed uint64) (clones, thinned int, err error) {
 			return clones, thinned, fmt.Errorf("after leaving values out: %w", err)
 		}
 	}
-	mu.Lock()
-	err = failed
-	mu.Unlock()
 	fsys.OnSync(nil)
+	clones, err = cuts.found()
 	return clones, thinned, errors.Join(err, db.Close())
 }
 
 // TestDB_thinModel does the same random work with two engines, one of which leaves the values of a share out of closed pairs now and then: the other
 // share reads the same from both in every way; the share itself keeps its hours and its minutes as long as the tiers do.
 func TestDB_thinModel(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	for range count(t, "TIDEMARK_MODEL_ROUNDS", 300) / 30 {
-		seed++
-		if err := thinModel(t, seed); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-	}
+	perSeed(t, count(t, "TIDEMARK_MODEL_ROUNDS", 300)/30, thinModel)
 }
 
 func thinModel(t *testing.T, seed uint64) error {

@@ -5,28 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"time"
 
-	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/storage/dbengine/datafile"
 	"tidemark/storage/dbengine/extent"
 	"tidemark/storage/dbengine/header"
-	"tidemark/storage/dbengine/journal"
 	"tidemark/storage/dbengine/page"
 )
 
-const (
-	// tierRows are the most rows of one page of a tier.
-	tierRows = 1024
-	// tierWriteBytes is how much of a pair of a tier is collected between two writes.
-	tierWriteBytes = 1 << 20
-)
-
-// tierShares are the parts of the quota that the pairs of a tier may take, in percent.
-type tierShares [header.TierCount]int
+// tierRows are the most rows of one page of a tier.
+const tierRows = 1024
 
 // runTiers sums up closed pairs one after the other until the engine is closed.
 func (db *DB) runTiers() {
@@ -100,7 +90,10 @@ func (db *DB) buildTier(ctx context.Context, tier header.Tier, source *pair) err
 	if err != nil {
 		return err
 	}
-	err = db.sumUp(ctx, w, source)
+	if w.past, err = db.newExtentReader(source, passingBytes); err == nil {
+		err = db.sumUp(ctx, w, source)
+	}
+	w.past.close()
 	if err == nil {
 		err = w.finish()
 	}
@@ -210,7 +203,7 @@ func (db *DB) nextItem(p *pair, id model.ItemID) (model.ItemID, error) {
 
 // sumUpMinutes writes the minutes of an item.
 func (db *DB) sumUpMinutes(ctx context.Context, w *tierWriter, id model.ItemID, refs []pageRef) error {
-	r := db.passingRead(ctx, refs, model.ValueType.Numeric)
+	r := db.passingRead(ctx, w.past, refs, model.ValueType.Numeric)
 	defer r.free()
 	rows, err := r.minutes(id, &r.view)
 	if err != nil {
@@ -238,10 +231,11 @@ func (db *DB) sumUpMinutes(ctx context.Context, w *tierWriter, id model.ItemID, 
 	return nil
 }
 
-// passingRead is a reading of those pages of values whose type is wanted; they are not kept in the cache.
-func (db *DB) passingRead(ctx context.Context, refs []pageRef, want func(model.ValueType) bool) *reading {
+// passingRead is a reading of those pages of values whose type is wanted; they are not kept in the cache. past, if not nil, is what pages are read from that are not
+// in the cache.
+func (db *DB) passingRead(ctx context.Context, past *extentReader, refs []pageRef, want func(model.ValueType) bool) *reading {
 	r := readings.Get().(*reading)
-	r.db, r.ctx, r.r, r.budget, r.passing = db, ctx, model.TimeRange{From: math.MinInt64, To: math.MaxInt64}, math.MaxInt64, true
+	r.db, r.ctx, r.r, r.budget, r.passing, r.past = db, ctx, model.TimeRange{From: math.MinInt64, To: math.MaxInt64}, math.MaxInt64, true, past
 	v := &r.view
 	v.base, v.late, v.recent = v.base[:0], v.late[:0], v.recent[:0]
 	for _, ref := range refs {
@@ -259,7 +253,7 @@ func (db *DB) passingRead(ctx context.Context, refs []pageRef, want func(model.V
 
 // copyHours writes the hours of an item as they stand in the pair, or are made of its values if it lacks them.
 func (db *DB) copyHours(ctx context.Context, w *tierWriter, source *pair, id model.ItemID, refs []pageRef) error {
-	rows, err := db.hoursOf(ctx, source, id, refs)
+	rows, err := db.hoursOf(ctx, w.past, source, id, refs)
 	if err != nil {
 		return err
 	}
@@ -273,11 +267,11 @@ func (db *DB) copyHours(ctx context.Context, w *tierWriter, source *pair, id mod
 }
 
 // hoursOf returns the hours of an item that has pages in a pair of values, type by type and in order of time: as they stand there, or made of its values if the
-// pair lacks them.
-func (db *DB) hoursOf(ctx context.Context, source *pair, id model.ItemID, refs []pageRef) ([]hourRow, error) {
+// pair lacks them. past, if not nil, is what pages are read from that are not in the cache.
+func (db *DB) hoursOf(ctx context.Context, past *extentReader, source *pair, id model.ItemID, refs []pageRef) ([]hourRow, error) {
 	var rows []hourRow
 	if source.lean {
-		made, err := db.madeHours(ctx, id, refs)
+		made, err := db.madeHours(ctx, past, id, refs)
 		if err != nil {
 			return nil, err
 		}
@@ -287,7 +281,7 @@ func (db *DB) hoursOf(ctx context.Context, source *pair, id model.ItemID, refs [
 		if refs[i].kind != extent.Hourly {
 			continue
 		}
-		p, err := db.fetchPage(&refs[i], false)
+		p, err := db.fetchPage(&refs[i], fetching{past: past})
 		if err == nil {
 			var read []hourRow
 			read, err = decodeRows(&p)
@@ -321,199 +315,4 @@ func hoursPage(id model.ItemID, rows []hourRow) extent.Page {
 		Item: id, Type: rows[0].valueType, Kind: extent.Hourly, From: times[0], To: times[len(times)-1], Count: len(rows),
 		Times: page.AppendTimes(nil, times), Values: appendRows(nil, rows),
 	}
-}
-
-// tierWriter writes the datafile of a pair of a tier beside its place.
-type tierWriter struct {
-	db   *DB
-	pair *pair
-	name string
-	file vfs.File
-	buf  []byte
-	// rows are numbers, which their columns made small; merged values are worth compressing.
-	rows, merged tierPages
-	extents      []journal.Extent
-}
-
-// tierPages are the pages of an extent to be.
-type tierPages struct {
-	pages []extent.Page
-	size  int
-	codec extent.Codec
-}
-
-func (db *DB) newTierWriter(id datafile.ID, tier header.Tier, source *pair) (*tierWriter, error) {
-	w := &tierWriter{db: db, name: filepath.Join(db.dir, id.Name()) + tempSuffix, merged: tierPages{codec: extent.Zstd}}
-	w.pair = &pair{
-		id: id, tier: tier, source: source.id.Number, first: source.first, members: source.members, files: &db.files, gone: db.pairGone,
-		oldest: minTime, newestValue: minTime, newestHour: minTime, merged: db.o.Merge != nil,
-	}
-	h := header.Header{Magic: header.Datafile, Generation: id.Generation, Number: id.Number, Tier: tier, Source: source.id.Number}
-	h.Join(source.first, source.members)
-	if w.pair.merged {
-		h.Compatible = header.Merged
-	}
-	w.buf = h.Append(nil)
-	var err error
-	w.file, err = db.fs.Create(w.name)
-	return w, err
-}
-
-// add adds a page; the pages of an item and kind come one after the other.
-func (w *tierWriter) add(p extent.Page) error {
-	to := &w.rows
-	if p.Kind == extent.Merged {
-		to = &w.merged
-	}
-	to.pages = append(to.pages, p)
-	if to.size += len(p.Times) + len(p.Values); len(to.pages) < extentPages && to.size < extentBytes {
-		return nil
-	}
-	return w.emit(to)
-}
-
-// emit builds an extent.
-func (w *tierWriter) emit(from *tierPages) error {
-	n := len(from.pages)
-	if n == 0 {
-		return nil
-	}
-	p := w.pair
-	w.buf = append(w.buf, make([]byte, (datafile.Align-len(w.buf)%datafile.Align)%datafile.Align)...)
-	e := journal.Extent{Offset: p.size + int64(len(w.buf)), Sequence: uint64(len(w.extents) + 1)}
-	for i := range from.pages {
-		q := &from.pages[i]
-		e.Pages = append(e.Pages, journal.Page{Item: q.Item, Type: q.Type, Kind: q.Kind, From: q.From, To: q.To, Count: uint32(q.Count)})
-	}
-	start := len(w.buf)
-	pages := append(from.pages, extent.Page{Kind: kindSeals, Count: n, Values: page.AppendUints(nil, make([]uint64, n))})
-	var err error
-	if w.buf, err = extent.Build(w.buf, p.id.Extent(e.Sequence), from.codec, textLevel, pages); err != nil {
-		return err
-	}
-	e.Length = uint32(len(w.buf) - start)
-	w.extents = append(w.extents, e)
-	from.pages, from.size = from.pages[:0], 0
-	if len(w.buf) < tierWriteBytes {
-		return nil
-	}
-	w.buf = append(w.buf, make([]byte, (datafile.Align-len(w.buf)%datafile.Align)%datafile.Align)...)
-	return w.write()
-}
-
-// write writes what was built so far.
-func (w *tierWriter) write() error {
-	p := w.pair
-	end := p.size + int64(len(w.buf))
-	more := roundUp(end) - roundUp(p.size)
-	if err := w.db.reserve(more); err != nil {
-		return err
-	}
-	p.charged += more
-	if _, err := w.file.WriteAt(w.buf, p.size); err != nil {
-		return err
-	}
-	w.db.m.writtenBytes.Add(len(w.buf))
-	w.db.m.tierBytes.Add(len(w.buf))
-	p.size, w.buf = end, w.buf[:0]
-	return nil
-}
-
-// finish writes the rest and puts the file in its place.
-func (w *tierWriter) finish() error {
-	err := w.emit(&w.rows)
-	if err == nil {
-		err = w.emit(&w.merged)
-	}
-	if err == nil {
-		err = w.write()
-	}
-	if err == nil {
-		err = w.file.Sync()
-	}
-	if err = errors.Join(err, w.file.Close()); err != nil {
-		w.file = nil
-		return err
-	}
-	w.file = nil
-	name := filepath.Join(w.db.dir, w.pair.id.Name())
-	if err := w.db.fs.Rename(w.name, name); err != nil {
-		return err
-	}
-	w.name = name
-	return w.db.fs.SyncDir(w.db.dir)
-}
-
-// abort removes what was written.
-func (w *tierWriter) abort() error {
-	var errs []error
-	if w.file != nil {
-		errs = append(errs, w.file.Close())
-	}
-	if err := w.db.fs.Remove(w.name); err != nil && !isNotExist(err) {
-		errs = append(errs, err)
-	} else {
-		w.db.space.release(w.pair.charged)
-	}
-	return errors.Join(errs...)
-}
-
-// keepShare deletes the oldest pairs of a tier until it takes no more than its share.
-func (db *DB) keepShare(tier header.Tier) {
-	flushing := func(swap func()) {
-		db.flushing.Lock()
-		defer db.flushing.Unlock()
-		swap()
-	}
-	limit := db.space.limit() / 100 * int64(db.o.tierShares[tier])
-	for db.o.ShareFactor > 0 && db.pairs.tierBytes(tier) > limit && db.thinOne(db.ctx, tier, flushing) {
-	}
-	for {
-		p := db.pairs.takeOver(tier, limit)
-		if p == nil {
-			return
-		}
-		db.o.Logger.Info("delete the oldest pair of a tier that takes more than its share", "tier", tier.String(), "file", p.id.Name())
-		db.deletePair(p)
-	}
-}
-
-// tierBytes is what the pairs of a tier take.
-func (ps *pairs) tierBytes(tier header.Tier) int64 {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	total := int64(0)
-	for _, p := range ps.list {
-		if p.tier == tier {
-			p.mu.Lock()
-			total += p.charged
-			p.mu.Unlock()
-		}
-	}
-	return total
-}
-
-// takeOver takes the oldest pair of a tier out of the list if the tier has more bytes than allowed and more than one pair.
-func (ps *pairs) takeOver(tier header.Tier, limitBytes int64) *pair {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	total, count, oldest := int64(0), 0, -1
-	for i, p := range ps.list {
-		if p.tier != tier {
-			continue
-		}
-		if oldest < 0 || p.source < ps.list[oldest].source {
-			oldest = i
-		}
-		p.mu.Lock()
-		total += p.charged
-		p.mu.Unlock()
-		count++
-	}
-	if total <= limitBytes || count < 2 {
-		return nil
-	}
-	p := ps.list[oldest]
-	ps.list = slices.Delete(slices.Clone(ps.list), oldest, oldest+1)
-	return p
 }

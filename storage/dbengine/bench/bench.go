@@ -19,6 +19,7 @@ import (
 
 	"tidemark/model"
 	"tidemark/storage"
+	"tidemark/storage/dbengine"
 )
 
 const (
@@ -46,6 +47,8 @@ type Options struct {
 	Duration       time.Duration
 	// Values is one of Kinds. Trace, if set, is a file with one line of columns a second and replaces it.
 	Values, Trace string
+	// DirectIO says what goes past the system's cache.
+	DirectIO dbengine.DirectIO
 	// Dir becomes the engine's folder.
 	Dir string
 	// Fill is how much of every metric is written before a run that only reads; zero means two hours.
@@ -57,6 +60,7 @@ type Options struct {
 // Result is what was measured. Rates are points per second of wall clock, counted where the engine is called.
 type Result struct {
 	Values          string  `json:"values"`
+	DirectIO        string  `json:"direct_io"`
 	Metrics         int     `json:"metrics"`
 	Writers         int     `json:"writers"`
 	Readers         int     `json:"readers"`
@@ -176,7 +180,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 	group.Wait()
 	wall := time.Since(began).Seconds()
 	result := &Result{
-		Values: r.o.Values, Metrics: r.o.Metrics, Writers: r.o.Writers, Readers: r.o.Readers, CacheBytes: r.o.CacheBytes,
+		Values: r.o.Values, DirectIO: r.o.DirectIO.String(), Metrics: r.o.Metrics, Writers: r.o.Writers, Readers: r.o.Readers, CacheBytes: r.o.CacheBytes,
 		Seconds: wall, WritesPerSecond: float64(r.written.Load()) / wall, ReadsPerSecond: float64(r.read.Load()) / wall,
 		CPUCores: (cpuTime() - cpu).Seconds() / wall, Queries: r.queries.Load(), RSSBytes: residentBytes(),
 		QueryP99: quantile(r.reads, 0.99), AppendP999: quantile(r.appends, 0.999),

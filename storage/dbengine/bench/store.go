@@ -34,7 +34,7 @@ type engine struct {
 
 func openEngine(ctx context.Context, o *Options) (Store, error) {
 	db, err := dbengine.Open(ctx, vfs.OS{}, o.Dir, dbengine.Options{
-		DiskSpaceBytes: o.DiskSpaceBytes, PageCacheBytes: o.CacheBytes, Durability: dbengine.Group,
+		DiskSpaceBytes: o.DiskSpaceBytes, PageCacheBytes: o.CacheBytes, Durability: dbengine.Group, DirectIO: o.DirectIO,
 	})
 	if err != nil {
 		return nil, err

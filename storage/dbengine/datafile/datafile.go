@@ -107,8 +107,25 @@ func Open(fsys vfs.FS, dir string, id ID, writable bool) (*File, error) {
 }
 
 // Reopen opens a datafile for reading whose header was checked before.
-func Reopen(fsys vfs.FS, dir string, id ID) (*File, error) {
-	f, err := fsys.Open(filepath.Join(dir, id.Name()))
+//
+// With buffers it is read past the system's cache, if the file system takes that.
+func Reopen(fsys vfs.FS, dir string, id ID, buffers *vfs.Buffers) (*File, error) {
+	name := filepath.Join(dir, id.Name())
+	if buffers != nil {
+		if f, err := vfs.OpenDirectly(fsys, name, false, buffers); !errors.Is(err, errors.ErrUnsupported) {
+			return &File{ID: id, name: id.Name(), f: f}, err
+		}
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return &File{ID: id, name: id.Name(), f: f}, nil
+}
+
+// OpenDirectly opens a datafile whose header was checked before for appending past the system's cache, see vfs.OpenDirectly.
+func OpenDirectly(fsys vfs.FS, dir string, id ID, buffers *vfs.Buffers) (*File, error) {
+	f, err := vfs.OpenDirectly(fsys, filepath.Join(dir, id.Name()), true, buffers)
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +183,12 @@ func (f *File) WriteAt(p []byte, offset int64) error {
 
 // Sync makes the extents durable.
 func (f *File) Sync() error { return f.f.SyncData() }
+
+// SyncAll makes the extents and the length durable, without what fills up the last block of a file that is written directly.
+func (f *File) SyncAll() error { return f.f.Sync() }
+
+// Raw is the file itself.
+func (f *File) Raw() io.ReaderAt { return f.f }
 
 // Size returns the length of the file.
 func (f *File) Size() (int64, error) { return f.f.Size() }

@@ -262,7 +262,7 @@ func (c *coder) decodeDecimal(dst []uint64, b []byte) error {
 // decodeScaled fills dst with the integers of column b divided by a power of ten.
 func (c *coder) decodeScaled(dst []uint64, exponent byte, b []byte) error {
 	power := powers[exponent]
-	if len(b) > 0 && (b[0] == schemeDelta || b[0] == schemeDeltaFOR) {
+	if len(b) > 0 && (b[0]&^schemeCoded == schemeDelta || b[0]&^schemeCoded == schemeDeltaFOR) {
 		// The divider works while the next deltas are added up.
 		h, err := c.readPacked(dst, b[0], fields{rest: b[1:]})
 		if err != nil {

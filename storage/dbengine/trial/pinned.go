@@ -85,6 +85,14 @@ func (o *overlay) Open(name string) (vfs.File, error) {
 	return o.OS.Open(name)
 }
 
+// OpenDirect opens a file past the cache; one that is pinned is read as it was opened.
+func (o *overlay) OpenDirect(name string, writable bool) (vfs.File, error) {
+	if o.pinned(name) != nil {
+		return nil, &fs.PathError{Op: "open directly", Path: name, Err: errors.ErrUnsupported}
+	}
+	return o.OS.OpenDirect(name, writable)
+}
+
 // OpenReadWrite opens a file; one that is pinned refuses to be written to.
 func (o *overlay) OpenReadWrite(name string) (vfs.File, error) {
 	if o.pinned(name) != nil {

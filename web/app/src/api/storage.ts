@@ -41,6 +41,8 @@ export interface Store {
   retention_days: number | null;
   log_bytes: number;
   log_limit_bytes: number;
+  /** What goes past the system's cache; absent with PostgreSQL. */
+  direct_io?: { setting: string; active: boolean; reason?: string; read_bytes: number; written_bytes: number; buffer_bytes: number; buffer_limit_bytes: number };
   /** The file system that the store is on; total_bytes is 0 when the store is PostgreSQL. */
   disk: { file_system: string; total_bytes: number; free_bytes: number; used_percent: number; level: string };
   disk_full_days: number | null;

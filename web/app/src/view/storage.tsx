@@ -124,6 +124,7 @@ function Disk({ store }: { store: Store }) {
         The disk ({disk.file_system}) is {digits(disk.used_percent, 2)} % full, {formatValue(disk.free_bytes, 'B')} of {formatValue(disk.total_bytes, 'B')} are free.{full}
       </p>
       {store.hold?.held && <p class="problem-text">{holdText(store.hold)}</p>}
+      {store.direct_io !== undefined && <p class="muted">{directText(store.direct_io)}</p>}
       {store.advice.map((line) => (
         <p class="muted" key={line}>
           {line}
@@ -131,6 +132,12 @@ function Disk({ store }: { store: Store }) {
       ))}
     </div>
   );
+}
+
+function directText(direct: NonNullable<Store['direct_io']>): string {
+  if (direct.active) return `Past the system's cache (direct I/O): ${formatValue(direct.written_bytes, 'B')} written and ${formatValue(direct.read_bytes, 'B')} read since the start.`;
+  if (direct.setting === 'off') return "File pairs are written through the system's cache: storage.direct_io is off.";
+  return "File pairs are written through the system's cache: the file system has no direct I/O for them.";
 }
 
 function holdText(hold: NonNullable<Store['hold']>): string {
