@@ -9,7 +9,7 @@ import (
 	"tidemark/storage/dbengine/bench"
 )
 
-// atRest is the engine with small pairs, which are all written anew when it is flushed: what values take after re-compression.
+// atRest is the engine with its pair closed and written anew when it is flushed: what values, and the rows of hours beside them, take after re-compression.
 type atRest struct {
 	*dbengine.DB
 	dir string
@@ -17,7 +17,7 @@ type atRest struct {
 
 func openRecompressed(ctx context.Context, o *bench.Options) (bench.Store, error) {
 	db, err := dbengine.Open(ctx, vfs.OS{}, o.Dir, dbengine.Options{
-		DiskSpaceBytes: dbengine.MinDiskSpaceBytes, PageCacheBytes: o.CacheBytes, MinuteShare: -1, HourShare: -1,
+		DiskSpaceBytes: o.DiskSpaceBytes, PageCacheBytes: o.CacheBytes, MinuteShare: -1, HourShare: -1,
 	})
 	if err != nil {
 		return nil, err
