@@ -8,7 +8,7 @@ export function dashboards(hosts, now) {
   let last = 0;
   const save = (id, dashboard, note) => {
     const versions = all.get(id) ?? [];
-    versions.push({ id, name: dashboard.name, everyone: dashboard.everyone === true, version: versions.length + 1, saved_at: Date.now(), saved_by: `ada ${EVIL}`, note: note ?? '', dashboard });
+    versions.push({ id, name: dashboard.name, everyone: dashboard.everyone === true, owner: dashboard.owner ?? `ada ${EVIL}`, private: dashboard.private === true, groups: dashboard.groups ?? [], editable: true, version: versions.length + 1, saved_at: Date.now(), saved_by: `ada ${EVIL}`, note: note ?? '', dashboard });
     all.set(id, versions);
     return versions.at(-1);
   };
