@@ -20,12 +20,15 @@ import (
 const (
 	// MaxConfigBytes bounds a file of alerting configuration.
 	MaxConfigBytes = 1 << 20
-	maxObjects     = 1000
-	maxList        = 1000
-	maxNameBytes   = 255
-	maxTextBytes   = 64 << 10
-	maxStep        = 10_000
-	minStep        = 10 * time.Second
+	// MaxConditions bounds those of an action, MaxOperations its operations of each kind.
+	MaxConditions = 50
+	MaxOperations = 50
+	maxObjects    = 1000
+	maxList       = 1000
+	maxNameBytes  = 255
+	maxTextBytes  = 64 << 10
+	maxStep       = 10_000
+	minStep       = 10 * time.Second
 )
 
 // hidden stands for a secret in everything that is shown; put back, it keeps the stored secret.

@@ -222,8 +222,8 @@ func (r *Receiver) check(p *plan) error {
 
 // compile checks an action.
 func (a *Action) compile(p *plan) (*compiledAction, error) {
-	if len(a.Conditions) > maxPeriods {
-		return nil, fmt.Errorf("%d conditions, expected at most %d", len(a.Conditions), maxPeriods)
+	if len(a.Conditions) > MaxConditions {
+		return nil, fmt.Errorf("%d conditions, expected at most %d", len(a.Conditions), MaxConditions)
 	}
 	compiled := &compiledAction{Action: a}
 	compiled.flapChanges, compiled.flapWithin = a.Flapping.limits()
@@ -246,8 +246,8 @@ func (a *Action) compile(p *plan) (*compiledAction, error) {
 		operations []Operation
 		steps      bool
 	}{{"operation", a.Operations, true}, {"recovery operation", a.Recovery, false}, {"update operation", a.Update, false}} {
-		if len(list.operations) > maxPeriods {
-			return nil, fmt.Errorf("%d %ss, expected at most %d", len(list.operations), list.name, maxPeriods)
+		if len(list.operations) > MaxOperations {
+			return nil, fmt.Errorf("%d %ss, expected at most %d", len(list.operations), list.name, MaxOperations)
 		}
 		for i := range list.operations {
 			if err := list.operations[i].check(p, list.steps); err != nil {

@@ -135,6 +135,12 @@ func TestPermissions_dashboards(t *testing.T) {
 	try(403, "limited-editor", "POST", "/api/dashboards", body("for all", `,"everyone":true`))
 	try(403, "limited-editor", "POST", "/api/dashboards", body("for the others", `,"groups":["Wall"]`))
 	try(403, "ada", "POST", "/api/dashboards", body("a gift", `,"private":true,"owner":"viewer"`))
+	// Nor by a second version, which would also make room for the next one.
+	var mine struct{ ID string }
+	if err := json.Unmarshal([]byte(try(200, "ada", "POST", "/api/dashboards", body("a present", `,"private":true`))), &mine); err != nil {
+		t.Fatal(err)
+	}
+	try(403, "ada", "PUT", "/api/dashboards/"+mine.ID, strings.Replace(body("a present", `,"private":true,"owner":"viewer"`), "{", `{"version":1,`, 1))
 	try(422, "administrator", "POST", "/api/dashboards", body("x", `,"owner":"nobody-here"`))
 	try(422, "administrator", "POST", "/api/dashboards", body("x", `,"groups":["no such"]`))
 	try(422, "administrator", "POST", "/api/dashboards", body("x", `,"private":true,"everyone":true`))

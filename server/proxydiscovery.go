@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,18 +66,32 @@ func (n *netDiscovery) ruleOf(proxy string, id uint64) (*network.Rule, map[uint6
 	return nil, nil
 }
 
-// maxOpenFinds bounds the addresses of a proxy of which a part has come, in the requests before.
-const maxOpenFinds = 10_000
+const (
+	// maxOpenFinds bounds the addresses of a proxy of which a part has come, in the requests before, maxOpenBytes their answers.
+	maxOpenFinds = 10_000
+	maxOpenBytes = 32 << 20
+	// findBytes is about what an answer takes besides its value.
+	findBytes = 128
+	// maxDNSBytes bounds the name of an address.
+	maxDNSBytes = 255
+)
 
 // proxyFinds puts together what a proxy found at one address, which may come in several requests.
 type proxyFinds struct {
 	mu   sync.Mutex
-	open map[findKey]*network.Look
+	open map[findKey]*openFind
+	// bytes is about what all of them take.
+	bytes int
+}
+
+type openFind struct {
+	network.Look
+	bytes int
 }
 
 type findKey struct {
-	rule uint64
-	ip   string
+	rule    uint64
+	address netip.Addr
 }
 
 // Discovered implements trapper.Proxies.
@@ -112,41 +127,57 @@ func (p *proxies) taker(ctx context.Context, s *proxyState, id uint64) func(*zbx
 	}
 	return func(f *zbx.ProxyFind) error {
 		address, err := netip.ParseAddr(f.IP)
-		if err != nil {
+		if err != nil || address.Zone() != "" {
 			return nil
 		}
-		key := findKey{id, f.IP}
+		key := findKey{id, address.Unmap()}
 		look := s.finds.open[key]
 		if look == nil {
-			look = &network.Look{Rule: rule.Name, Address: address.Unmap()}
+			look = &openFind{Look: network.Look{Rule: rule.Name, Address: key.address}}
 		}
 		look.At = time.Unix(min(f.At, time.Now().Unix()), 0)
 		if f.DNS != "" {
-			look.DNS = f.DNS
+			look.DNS = strings.Clone(f.DNS[:min(len(f.DNS), maxDNSBytes)])
 		}
 		if f.Check != 0 {
-			look.Put(network.Answer{Check: labels[f.Check], Port: f.Port, Up: !f.Down, Value: f.Value})
-			s.finds.keep(key, look)
+			value := strings.Clone(f.Value[:min(len(f.Value), network.MaxValueBytes)])
+			look.Put(network.Answer{Check: labels[f.Check], Port: f.Port, Up: !f.Down, Value: value})
+			s.finds.keep(key, look, findBytes+len(value))
 			return nil
 		}
-		if err := p.actions.scanner.Take(ctx, s.Name, look); err != nil {
+		if err := p.actions.scanner.Take(ctx, s.Name, &look.Look); err != nil {
 			return err
 		}
-		delete(s.finds.open, key)
+		s.finds.forget(key)
 		return nil
 	}
 }
 
-// keep remembers an address of which more is to come. Where too many are open some are forgotten: the next look brings them again.
-func (f *proxyFinds) keep(key findKey, look *network.Look) {
+// keep remembers an address of which more is to come, and that it takes so many bytes more. Where there are too many some are forgotten: the
+// next look brings them again.
+func (f *proxyFinds) keep(key findKey, look *openFind, bytes int) {
 	if f.open == nil {
-		f.open = make(map[findKey]*network.Look)
+		f.open = make(map[findKey]*openFind)
 	}
-	if _, has := f.open[key]; !has && len(f.open) >= maxOpenFinds {
-		for old := range f.open {
-			delete(f.open, old)
+	if _, has := f.open[key]; !has {
+		f.open[key] = look
+		bytes += len(look.DNS) + findBytes
+	}
+	look.bytes += bytes
+	f.bytes += bytes
+	for old := range f.open {
+		if len(f.open) <= maxOpenFinds && f.bytes <= maxOpenBytes {
 			break
 		}
+		if old != key || len(f.open) == 1 {
+			f.forget(old)
+		}
 	}
-	f.open[key] = look
+}
+
+func (f *proxyFinds) forget(key findKey) {
+	if look := f.open[key]; look != nil {
+		f.bytes -= look.bytes
+		delete(f.open, key)
+	}
 }

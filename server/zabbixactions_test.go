@@ -78,6 +78,8 @@ func TestZabbix_actions(t *testing.T) {
 		"No permissions to referred object":   fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":1,"value":"999"}]}}`, id),
 		`unexpected parameter "colour"`:       fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"colour":1}}`, id),
 		"eventsource":                         `{"name":"Discovery","eventsource":1,"operations":[]}`,
+		"conditions\": at most 50":            fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":1,"value":"x"}%s]}}`, id, strings.Repeat(`,{"conditiontype":1,"value":"x"}`, 50)),
+		"operations\": at most 50":            fmt.Sprintf(`{"actionid":%q,"operations":[{}%s]}`, id, strings.Repeat(",{}", 50)),
 		`the parameter "evaltype" is missing`: fmt.Sprintf(`{"actionid":%q,"filter":{}}`, id),
 	} {
 		method := "action.update"

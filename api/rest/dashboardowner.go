@@ -88,6 +88,9 @@ func (a *API) setOwner(who *access.Identity, s, old *model.SavedDashboard, d *da
 	if who.MostRole() < model.Administrator && (old == nil || !ownsDashboard(who, old)) {
 		return denied("the dashboard %.100q can be given to another owner by its owner and by administrators", d.Name)
 	}
+	if who.MostRole() < model.Editor {
+		return denied("giving a dashboard to somebody needs the role editor, and %s has %s", who.Name, who.MostRole())
+	}
 	if a.options.Access != nil {
 		if u, ok := a.options.Access.UserNamed(d.Owner); ok {
 			s.Owner, s.OwnerName = u.ID, u.Name

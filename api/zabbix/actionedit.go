@@ -89,6 +89,9 @@ func (c *call) fillAction(p *params, a *alert.Action, known *alert.Config) error
 		if !ok {
 			continue
 		}
+		if len(given) > alert.MaxOperations {
+			return invalidParams(`Invalid parameter "/%s%s": at most %d are possible.`, p.place, kind.name, alert.MaxOperations)
+		}
 		list := []alert.Operation{}
 		for _, one := range given {
 			o, err := c.readOperation(one, kind.number, known)
@@ -120,6 +123,9 @@ func (c *call) fillFilter(p *params, a *alert.Action) error {
 	}
 	p.accept("eval_formula")
 	given, _ := p.children("conditions")
+	if len(given) > alert.MaxConditions {
+		return invalidParams(`Invalid parameter "/%sconditions": at most %d are possible.`, p.place, alert.MaxConditions)
+	}
 	a.Conditions = nil
 	for _, one := range given {
 		condition, err := c.readCondition(one)
@@ -176,10 +182,9 @@ func (c *call) conditionName(kind, id string) (string, error) {
 			}
 		}
 	case "host":
-		for _, h := range c.hosts() {
-			if formatID(h.ID) == id {
-				return h.Host, nil
-			}
+		n, wrong := strconv.ParseUint(id, 10, 64)
+		if h, ok := c.host(model.HostID(n)); wrong == nil && ok {
+			return h.Host, nil
 		}
 	default:
 		templates, err := c.templates()

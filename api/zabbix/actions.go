@@ -69,8 +69,8 @@ func (c *call) conditionID(kind, name string) string {
 			}
 		}
 	case "host":
-		for _, h := range c.hosts() {
-			if h.Host == name {
+		for h := range c.configuration.Hosts() {
+			if h.Host == name && c.visible.Has(h.ID) {
 				return formatID(h.ID)
 			}
 		}

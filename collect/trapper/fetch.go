@@ -20,7 +20,7 @@ const fetchRequest = `{"request":"proxy data"}`
 const maxRefusalBytes = 4096
 
 // Fetch asks a passive proxy for what it has, stores it as if the proxy had brought it, and tells the proxy. nc is connected to the proxy, in the
-// way that peer says; the caller closes it. more says that the proxy has more.
+// way that peer says; the caller closes it. more says that the proxy brought values and has more.
 func (s *Server) Fetch(ctx context.Context, id model.ProxyID, name string, nc net.Conn, peer collect.Peer) (more bool, err error) {
 	c := &conn{Conn: nc, opened: time.Now(), peer: peer}
 	w := s.workers.Get().(*worker)
@@ -68,7 +68,8 @@ func (s *Server) Fetch(ctx context.Context, id model.ProxyID, name string, nc ne
 	if err == nil && !verdict.Success {
 		err = errors.New("what the proxy has is not taken: " + verdict.Info)
 	}
-	return r.More != 0, err
+	// A proxy that says so and brings nothing is not asked again at once, and again.
+	return r.More != 0 && len(r.History) > len("[]"), err
 }
 
 // proxyRefusal is the reason why a proxy does not do what it is asked for; nil when it does.

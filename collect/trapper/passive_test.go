@@ -63,6 +63,12 @@ func TestFetch(t *testing.T) {
 	if _, verdict, err := ask(has); err != nil || !strings.Contains(verdict, "success") || len(h.sink.taken()) != 1 {
 		t.Errorf("the same again: %s, %v, %d rows", verdict, err, len(h.sink.taken()))
 	}
+	for _, rows := range []string{``, `"history data":[],`} {
+		idle := zbx.AppendFrame(nil, []byte(`{"session":"`+token+`",`+rows+`"more":1,"version":"6.0.14"}`))
+		if more, _, err := ask(idle); err != nil || more {
+			t.Errorf("no values, and more of them: %t, %v", more, err)
+		}
+	}
 	f.full = true
 	if _, verdict, err := ask(zbx.AppendFrame(nil, []byte(`{"session":"`+token+`","history data":[{"id":2}],"version":"6.0.14"}`))); err == nil || !strings.Contains(verdict, `"upload":"disabled"`) {
 		t.Errorf("without room: %s, %v", verdict, err)

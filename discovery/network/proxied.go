@@ -15,7 +15,19 @@ type Look struct {
 	DNS     string
 	At      time.Time
 	Answers []Answer
+
+	// at finds those that were put; nil while there are few.
+	at map[place]int
 }
+
+// place is whence an answer is.
+type place struct {
+	check string
+	port  int
+}
+
+// manyAnswers is how many are found one by one.
+const manyAnswers = 32
 
 // Answer is what one check brought at one port; zero for a check without ports.
 type Answer struct {
@@ -34,13 +46,32 @@ const maxLookAnswers = maxChecks * 1024
 
 // Put adds an answer, or puts it in place of the one of the same check and port.
 func (l *Look) Put(a Answer) {
-	i := slices.IndexFunc(l.Answers, func(o Answer) bool { return o.Check == a.Check && o.Port == a.Port })
+	i, known := l.find(place{a.Check, a.Port})
 	switch {
-	case i >= 0:
+	case known:
 		l.Answers[i] = a
 	case len(l.Answers) < maxLookAnswers:
 		l.Answers = append(l.Answers, a)
+		if l.at != nil {
+			l.at[place{a.Check, a.Port}] = len(l.Answers) - 1
+		}
 	}
+}
+
+// find returns the index of the answer from a place.
+func (l *Look) find(p place) (i int, known bool) {
+	if len(l.Answers) < manyAnswers {
+		i = slices.IndexFunc(l.Answers, func(o Answer) bool { return o.Check == p.check && o.Port == p.port })
+		return i, i >= 0
+	}
+	if l.at == nil {
+		l.at = make(map[place]int, 2*manyAnswers)
+		for n, o := range l.Answers {
+			l.at[place{o.Check, o.Port}] = n
+		}
+	}
+	i, known = l.at[p]
+	return i, known
 }
 
 // asLook makes what others are told of an address out of what it answered.
@@ -129,7 +160,7 @@ func (s *Scanner) known(rule *compiled, l *Look) []answer {
 		if a.Up {
 			s.answers.Inc()
 		}
-		list = append(list, answer{check: i, port: a.Port, up: a.Up, value: a.Value[:min(len(a.Value), maxValueBytes)]})
+		list = append(list, answer{check: i, port: a.Port, up: a.Up, value: a.Value[:min(len(a.Value), MaxValueBytes)]})
 	}
 	return list
 }

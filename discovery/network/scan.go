@@ -101,8 +101,8 @@ func (s *Scanner) askOne(ctx context.Context, rule *compiled, a netip.Addr, mist
 			if up {
 				s.answers.Inc()
 			}
-			if len(value) > maxValueBytes {
-				value = value[:maxValueBytes]
+			if len(value) > MaxValueBytes {
+				value = value[:MaxValueBytes]
 			}
 			list = append(list, answer{check: i, port: port, up: up && err == nil, value: value})
 		}

@@ -17,8 +17,8 @@ type answer struct {
 	value string
 }
 
-// maxValueBytes bounds a value that is remembered.
-const maxValueBytes = 2048
+// MaxValueBytes bounds a value that is remembered.
+const MaxValueBytes = 2048
 
 // maxServices bounds the services that are remembered of one host.
 const maxServices = 2000
