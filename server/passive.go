@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -208,7 +209,7 @@ func (p *passiveProxies) tell(ctx context.Context, known *model.Proxy, body []by
 	}
 	a, err := zbx.DecodeAnswer(answer)
 	if err == nil && !a.Success {
-		err = errors.New("it refuses: " + a.Info)
+		err = errors.New("it refuses: " + cmp.Or(a.Info, "it says no reason"))
 	}
 	return err
 }

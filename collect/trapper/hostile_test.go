@@ -175,3 +175,23 @@ func TestClose_answersWhatIsStored(t *testing.T) {
 		t.Error("Serve after Close gave no error")
 	}
 }
+
+// TestHostile_listsOfProxies has a list of many short entries refused before they take many times its room.
+func TestHostile_listsOfProxies(t *testing.T) {
+	long := []byte("[" + strings.Repeat("{},", 10*maxProxyRows) + "{}]")
+	var states []ProxyInterface
+	if err := proxyList(long, &states); err == nil || !strings.Contains(err.Error(), "more than 100000 entries") || cap(states) > 2*maxProxyRows {
+		t.Errorf("%v, room for %d", err, cap(states))
+	}
+	for text, want := range map[string]int{"": 0, "[]": 0, `[{"interfaceid":1,"available":1},{}]`: 2} {
+		var states []ProxyInterface
+		if err := proxyList([]byte(text), &states); err != nil || len(states) != want {
+			t.Errorf("%s: %v, %d entries", text, err, len(states))
+		}
+	}
+	for _, text := range []string{`[1]`, `[{"available":"x"}]`, `[{}`} {
+		if err := proxyList([]byte(text), &states); err == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package trapper
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -194,11 +195,20 @@ func proxyList[T any](text []byte, into *[]T) error {
 	if len(text) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(text, into); err != nil {
+	// Entries take many times the room of the shortest ones in the text.
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil {
 		return err
 	}
-	if len(*into) > maxProxyRows {
-		return errors.New("more than " + strconv.Itoa(maxProxyRows) + " entries")
+	for d.More() {
+		if len(*into) == maxProxyRows {
+			return errors.New("more than " + strconv.Itoa(maxProxyRows) + " entries")
+		}
+		var row T
+		if err := d.Decode(&row); err != nil {
+			return err
+		}
+		*into = append(*into, row)
 	}
 	return nil
 }
