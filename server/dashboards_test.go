@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -183,3 +185,22 @@ func TestPermissions_dashboards(t *testing.T) {
 
 // inList reports whether a word is in a list with spaces between.
 func inList(list, word string) bool { return strings.Contains(" "+list+" ", " "+word+" ") }
+
+// TestPermissions_dashboardsAtOnce has a viewer make many dashboards at once: no more than one after the other.
+func TestPermissions_dashboardsAtOnce(t *testing.T) {
+	p := newPermissions(t)
+	session := p.session("limited-viewer")
+	var wg sync.WaitGroup
+	var made atomic.Int64
+	for n := range 60 {
+		wg.Go(func() {
+			if status, _ := p.call("POST", "/api/dashboards", fmt.Sprintf(`{"dashboard":{"name":"at once %d","private":true,"widgets":[]}}`, n), session, ""); status == http.StatusOK {
+				made.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if made.Load() != 20 {
+		t.Errorf("%d dashboards were made, want 20", made.Load())
+	}
+}

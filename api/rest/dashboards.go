@@ -237,6 +237,8 @@ func (a *API) createDashboard(r *http.Request) (any, error) {
 		return nil, api.BadRequest("version is given for a new dashboard; save the one that it belongs to with PUT /api/dashboards/ID")
 	}
 	who := access.From(r.Context())
+	a.making.Lock()
+	defer a.making.Unlock()
 	if err := a.mayMakeDashboard(r, who); err != nil {
 		return nil, err
 	}

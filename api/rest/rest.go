@@ -138,6 +138,8 @@ type API struct {
 	requests *requests.Reader
 	// visible is, in the view of somebody who sees only some hosts, which they are.
 	visible api.Visible
+	// making is held by who makes a dashboard, from counting those that there are; views share it.
+	making *sync.Mutex
 
 	overviewMu sync.Mutex
 	overview   json.RawMessage
@@ -149,7 +151,7 @@ func New(options Options) *API {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	return &API{options: options, requests: requests.New(options.Querier, options.Catalog)}
+	return &API{options: options, requests: requests.New(options.Querier, options.Catalog), making: &sync.Mutex{}}
 }
 
 // The limits of lists.

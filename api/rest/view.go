@@ -32,7 +32,7 @@ func (a *API) view(r *http.Request) *API {
 	if o.Alerting != nil {
 		o.Alerting = limitedAlerting{o.Alerting, v}
 	}
-	return &API{options: o, requests: requests.New(o.Querier, o.Catalog), visible: v}
+	return &API{options: o, requests: requests.New(o.Querier, o.Catalog), visible: v, making: a.making}
 }
 
 // handle makes a handler that works on the view of whoever sends the request.

@@ -59,7 +59,7 @@ func (s *Server) Fetch(ctx context.Context, id model.ProxyID, name string, nc ne
 	}
 	r.Name, r.Host = []byte(zbx.ProxyData), []byte(name)
 	s.o.Proxies.Began(id, s.contact(c, &r))
-	w.answer = w.answer[:0]
+	w.answer, w.squeeze = w.answer[:0], false
 	s.proxyData(ctx, c, w, &r, id)
 	verdict, err := zbx.DecodeAnswer(slices.Clone(w.answer))
 	if err == nil {
