@@ -26,7 +26,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef("%w; see 'tidemark %s --help'", err, c.Name())
+		return usagef("%w; see '%s --help'", err, c.CommandPath())
 	})
 	token := root.PersistentFlags().String("token", "", "token for verbs that call a server; better in "+tokenVariable+", because others can read arguments")
 	tokenFile := root.PersistentFlags().String("token-file", "", "file with the token for verbs that call a server")
@@ -34,6 +34,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.AddCommand(auditCommand(), tokenCommand(), userCommand(), alertCommand(), upCommand(), serverCommand(), agentCommand(), checkConfigCommand(), configCommand(), importCommand(), exportCommand(), loadCommand(), storeCommand(), mongoCommand(), scriptWorkerCommand(), versionCommand(), hostCommand(), queueCommand(), checkCommand())
 	root.AddCommand(migrateCommand(), getCommand(), dashboardCommand())
 	root.AddCommand(proxiesCommand(), proxyCommand(), shadowCommand(), discoveryCommand())
+	refuseUnknown(root)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := root.ExecuteContext(ctx); err != nil {
@@ -42,8 +43,24 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return 0
 }
 
+// refuseUnknown gives each command that only has commands below it help without arguments, and an error for a word that is none of them.
+func refuseUnknown(c *cobra.Command) {
+	for _, below := range c.Commands() {
+		refuseUnknown(below)
+		if below.Runnable() || !below.HasSubCommands() {
+			continue
+		}
+		below.Args = noArgs
+		below.DisableFlagsInUseLine = true
+		below.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
+}
+
 // noArgs refuses arguments with an error that exits as a wrong call.
 func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 && c.HasSubCommands() {
+		return usagef("%s has no command %q; see '%s --help'", c.CommandPath(), args[0], c.CommandPath())
+	}
 	if len(args) > 0 {
 		return usagef("%s takes no arguments, got %q", c.CommandPath(), args[0])
 	}

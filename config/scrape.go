@@ -152,22 +152,30 @@ func (p *parser) scrape(n *yaml.Node) {
 	}
 }
 
-// typePlace finds the lines in what the YAML package says of values that do not fit.
-var typePlace = regexp.MustCompile(`line (\d+)(?:, column (\d+))?: ([^\n]*)`)
+// What the YAML package says of values that do not fit: the place of each, and keys that are none.
+var (
+	typePlace  = regexp.MustCompile(`line (\d+)(?:, column (\d+))?: `)
+	unknownKey = regexp.MustCompile(`^field (.*) not found in type (?s:.*)$`)
+)
 
 func (p *parser) scrapeWrong(n *yaml.Node, err error) {
-	found := typePlace.FindAllStringSubmatch(err.Error(), -1)
+	text := err.Error()
+	found := typePlace.FindAllStringSubmatchIndex(text, -1)
 	if len(found) == 0 {
 		p.wrong(at(n), "scrape", "%v", err)
 		return
 	}
-	for _, m := range found {
+	for i, m := range found {
 		place := at(n)
-		_, _ = fmt.Sscan(m[1], &place.line) // digits only
-		if place.column = 1; m[2] != "" {
-			_, _ = fmt.Sscan(m[2], &place.column)
+		_, _ = fmt.Sscan(text[m[2]:m[3]], &place.line) // digits only
+		if place.column = 1; m[4] >= 0 {
+			_, _ = fmt.Sscan(text[m[4]:m[5]], &place.column)
 		}
-		p.wrong(place, "scrape", "%s", m[3])
+		end := len(text)
+		if i+1 < len(found) {
+			end = found[i+1][0]
+		}
+		p.wrong(place, "scrape", "%s", unknownKey.ReplaceAllString(strings.TrimRight(text[m[1]:end], "; \n"), "$1: no such setting in this place"))
 	}
 }
 

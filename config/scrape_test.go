@@ -63,6 +63,8 @@ func TestScrape_mistakes(t *testing.T) {
 		}
 	}
 	f("honor_labels: true", "honour_labels: true", "honour_labels")
+	f("honor_labels: true", "honour_labels: true", "scrape: honour_labels: no such setting in this place")
+	f("scrape_interval: 15s", "scrape_intervall: 15s", "test.yaml:3:1: scrape: scrape_intervall: no such setting in this place")
 	f("honor_labels: true", "honor_labels: perhaps", "perhaps")
 	f("sample_limit: 100", "sample_limit: -1", "expected 0 for none")
 	f("15s", "fast", `found "fast"; expected a duration`)
@@ -74,4 +76,18 @@ func TestScrape_mistakes(t *testing.T) {
 	f("http://sd/targets", "sd/targets", "expected http://")
 	f(`"a:9100"`, `"http://a:9100/"`, "expected host:port")
 	f("username: u", "username: u, password_file: f", "not both")
+}
+
+// TestScrape_manyMistakes names each key that is none at its own line, and no type of the program.
+func TestScrape_manyMistakes(t *testing.T) {
+	text := strings.Replace(strings.Replace(scrapeText, "scrape_interval: 15s", "every: 15s", 1), "honor_labels", "honour_labels", 1)
+	_, err := Parse("test.yaml", []byte(text))
+	if err == nil || strings.Count(err.Error(), "no such setting in this place") != 2 || strings.Contains(err.Error(), "type") {
+		t.Fatalf("got %v", err)
+	}
+	for _, line := range strings.Split(err.Error(), "\n") {
+		if !strings.HasPrefix(line, "test.yaml:") || strings.Count(line, "no such setting") != 1 {
+			t.Errorf("line %q", line)
+		}
+	}
 }

@@ -72,15 +72,18 @@ func TestZabbix_actions(t *testing.T) {
 		t.Errorf("sent back:\n got %s\nwant %s", again, actions)
 	}
 	for want, sent := range map[string]string{
-		"has no address":                      fmt.Sprintf(`{"actionid":%q,"operations":[{"operationtype":0,"opmessage_usr":[{"userid":%q}]}]}`, id, carl),
-		"media type that is a script":         fmt.Sprintf(`{"actionid":%q,"operations":[{"operationtype":1,"opcommand":{}}]}`, id),
-		"value must be one of 0, 1, 2":        fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":99,"value":"x"}]}}`, id),
-		"No permissions to referred object":   fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":1,"value":"999"}]}}`, id),
-		`unexpected parameter "colour"`:       fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"colour":1}}`, id),
-		"eventsource":                         `{"name":"Discovery","eventsource":1,"operations":[]}`,
-		"conditions\": at most 50":            fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":1,"value":"x"}%s]}}`, id, strings.Repeat(`,{"conditiontype":1,"value":"x"}`, 50)),
-		"operations\": at most 50":            fmt.Sprintf(`{"actionid":%q,"operations":[{}%s]}`, id, strings.Repeat(",{}", 50)),
-		`the parameter "evaltype" is missing`: fmt.Sprintf(`{"actionid":%q,"filter":{}}`, id),
+		"has no address":                       fmt.Sprintf(`{"actionid":%q,"operations":[{"operationtype":0,"opmessage_usr":[{"userid":%q}]}]}`, id, carl),
+		"media type that is a script":          fmt.Sprintf(`{"actionid":%q,"operations":[{"operationtype":1,"opcommand":{}}]}`, id),
+		"value must be one of 0, 1, 2":         fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":99,"value":"x"}]}}`, id),
+		`conditions/1": the parameter "value"`: fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":3,"operator":2}]}}`, id),
+		`conditions/1/value": cannot be empty`: fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":25,"operator":2,"value":""}]}}`, id),
+		"1/value2\": cannot be empty":          fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":26,"operator":2,"value":"db"}]}}`, id),
+		"No permissions to referred object":    fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":1,"value":"999"}]}}`, id),
+		`unexpected parameter "colour"`:        fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"colour":1}}`, id),
+		"eventsource":                          `{"name":"Discovery","eventsource":1,"operations":[]}`,
+		`the parameter "evaltype" is missing`:  fmt.Sprintf(`{"actionid":%q,"filter":{}}`, id),
+		"conditions\": at most 50":             fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":1,"value":"x"}%s]}}`, id, strings.Repeat(`,{"conditiontype":1,"value":"x"}`, 50)),
+		"operations\": at most 50":             fmt.Sprintf(`{"actionid":%q,"operations":[{}%s]}`, id, strings.Repeat(",{}", 50)),
 	} {
 		method := "action.update"
 		if strings.Contains(sent, "eventsource") {

@@ -159,8 +159,14 @@ func (c *call) readCondition(p *params) (out alert.Condition, err error) {
 		out.Value = model.Severity(n).String()
 	case "suppressed":
 		out.Value, out.Operator = strconv.FormatBool(out.Operator != "no"), "equals"
+	case "name", "tag": // every text contains the empty one: the action would tell of all
+		if p.require("value"); value == "" {
+			p.fail("value", "cannot be empty")
+		}
 	case "tag_value":
-		out.Tag = second
+		if out.Tag = second; second == "" {
+			p.fail("value2", "cannot be empty")
+		}
 	}
 	if err == nil {
 		err = p.done()
