@@ -27,3 +27,12 @@ func TestMain_wrongCall(t *testing.T) {
 		t.Errorf("proxies: code %d, %q, %q", code, out, errs)
 	}
 }
+
+// TestStoreDigest_empty does not call two servers equal of which nothing was compared.
+func TestStoreDigest_empty(t *testing.T) {
+	address, _ := serve(t, t.TempDir())
+	code, out, errs := runMain(t, "store", "digest", "--http", address, "--with", address, "--to", "1970-01-02T00:00:00Z")
+	if code != 0 || !strings.HasPrefix(out, "nothing was compared") {
+		t.Errorf("code %d, %q, %q", code, out, errs)
+	}
+}

@@ -220,6 +220,9 @@ func compareDigests(c *cobra.Command, client *serverClient, with string, r *dige
 		}{equal, one, two})
 	} else {
 		say := map[bool]string{true: "equal", false: "different"}[equal]
+		if equal && one.Values == 0 {
+			say = "nothing was compared, because neither has values in that range, which ends a minute ago without --to"
+		}
 		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s has %s of %d values, %s has %s of %d\n", say, client.address, one.Digest, one.Values, with, two.Digest, two.Values)
 	}
 	if err == nil && !equal {

@@ -69,7 +69,10 @@ const digestTimeout = 2 * time.Hour
 func (s *Server) standbyRoutes() []api.Route {
 	if s.replica == nil {
 		const message = "this server keeps its values in PostgreSQL, which has a replication of its own; standbys are for the embedded engine"
-		return []api.Route{otherStore(http.MethodGet, "/api/standby", api.View, message)}
+		return []api.Route{
+			otherStore(http.MethodGet, "/api/standby", api.View, message), otherStore(http.MethodPost, "/api/standby/promote", api.Administer, message),
+			otherStore(http.MethodGet, "/api/storage/digest", api.View, message),
+		}
 	}
 	r := s.replica
 	routes := []api.Route{
