@@ -45,7 +45,7 @@ func (r *run) look() error {
 		return err
 	}
 	if len(pairs) == 0 {
-		return fmt.Errorf("%s has no closed file pair yet: there is nothing to try codecs on; a pair is closed when it holds a twentieth of the disk space (tidemark store info counts them)", r.o.Dir)
+		return fmt.Errorf("%s has no closed file pair yet: there is nothing to try codecs on; a pair is closed when it holds a twentieth of the disk space (tidemark store info counts them), or at once by tidemark store recompress --older-than 0", r.o.Dir)
 	}
 	entries, err := os.ReadDir(r.o.Dir)
 	if err != nil {

@@ -270,11 +270,12 @@ func TestRun_refuses(t *testing.T) {
 	}
 	defer db.Close()
 	for want, o := range map[string]Options{
-		"no closed file pair": {},
-		"a sample of 2":       {Sample: 2},
-		"4 rounds":            {Rounds: 4},
-		"extents of 1 bytes":  {Extents: []int{1}},
-		"combinations":        {Codecs: make([]dbengine.Codec, 65)},
+		"no closed file pair":       {},
+		"recompress --older-than 0": {},
+		"a sample of 2":             {Sample: 2},
+		"4 rounds":                  {Rounds: 4},
+		"extents of 1 bytes":        {Extents: []int{1}},
+		"combinations":              {Codecs: make([]dbengine.Codec, 65)},
 	} {
 		o.Dir = empty
 		if _, err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), want) {
