@@ -228,7 +228,7 @@ func (p *hotPage) widen(u uint64, width uint8) {
 		p.widened(p.buf, u, start, held, width)
 		return
 	}
-	room := start + max(blockRows*int(width), start) // doubled, so that what is left behind is no more than what is held
+	room := start + max(blockRows*int(width), start/2) // so that what is left behind is at most twice what is held
 	if left := widthBlocks*blockRows - block*blockRows; held >= left {
 		room = start + 2*held*int(width)
 	} else {

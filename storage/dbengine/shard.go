@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// shardCount is how many locks the registry has. A batch of a thousand neighbours locks a quarter of them, so that writers of different hosts seldom
+	// shardCount is how many locks the registry has. A batch of a thousand neighbours locks half of them, so that writers of different hosts seldom
 	// wait for one another, nor readers for them.
-	shardCount = 64
+	shardCount = 32
 	// shardRun is how many neighbouring ids share a shard: items of one host are often made together and come together.
 	shardRun = 64
 	// lockTries is how often a reader tries a lock, some 20 µs, before it sleeps.
