@@ -134,25 +134,33 @@ func (c *cluster) start() error {
 
 // kill ends the server and all that it started at once, as a power cut of that machine would, and waits until they are gone.
 func (c *cluster) kill() error {
-	children, _ := filepath.Glob("/proc/[0-9]*/stat")
 	err := c.cmd.Process.Kill()
 	<-c.exited
-	for _, name := range children {
-		var pid, parent int
-		var comm, state string
-		stat, readErr := os.ReadFile(name)
-		if readErr != nil {
+	// A backend whose postmaster is gone ends by itself, at its next look; the segment of shared memory is free only then.
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		left := c.processes()
+		if len(left) == 0 || time.Now().After(deadline) {
+			return err
+		}
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// processes returns those that have the data folder as theirs.
+func (c *cluster) processes() (left []int) {
+	names, _ := filepath.Glob("/proc/[0-9]*")
+	for _, name := range names {
+		if folder, _ := os.Readlink(name + "/cwd"); folder != c.data() {
 			continue
 		}
-		// A backend whose postmaster is gone has parent 1 and ends by itself, at its next look; the segment of shared memory is free
-		// only then.
-		if n, _ := fmt.Sscanf(string(stat), "%d %s %s %d", &pid, &comm, &state, &parent); n == 4 && comm == "(postgres)" {
-			if cwd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); cwd == c.data() {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
+		if pid, err := strconv.Atoi(filepath.Base(name)); err == nil {
+			left = append(left, pid)
 		}
 	}
-	return err
+	return left
 }
 
 func (c *cluster) remove() {
