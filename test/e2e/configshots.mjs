@@ -11,7 +11,7 @@ mkdirSync(folder, { recursive: true });
 const server = await startServer();
 const { base } = server;
 const browser = await launch();
-// What network discovery finds; the server does not ask itself.
+// What network discovery finds and web scenarios ask; the server does not ask itself.
 const web = createServer((_, response) => response.end('ok'));
 await new Promise((done) => web.listen(0, '127.0.0.1', done));
 
@@ -134,8 +134,8 @@ async function picture(name, colorScheme, width, viewport) {
 
 for (const [name] of Object.entries(pages)) {
   if (name === 'configuration-network') {
-    const step = (name, path, codes) => ({ name, url: `${base}${path}`, status_codes: codes, timeout: '5s' });
-    const httptests = [{ name: 'Log in', delay: '10s', steps: [step('Form', '/', '200'), step('Enter', '/-/healthy', '302'), step('Orders', '/api/hosts', '200')] }];
+    const step = (name, path, codes) => ({ name, url: `http://127.0.0.1:${web.address().port}${path}`, status_codes: codes, timeout: '5s' });
+    const httptests = [{ name: 'Log in', delay: '10s', steps: [step('Form', '/', '200'), step('Enter', '/enter', '302'), step('Orders', '/orders', '200')] }];
     await post('/api/import', { zabbix_export: { version: '6.0', groups: [{ uuid: '57b7ae836ca64446ba2c296389c009b7', name: 'Web' }], hosts: [{ host: 'shop', name: 'shop', groups: [{ name: 'Web' }], httptests }] } });
     const rule = { name: 'Office', ranges: '127.0.0.1-4', delay: '1h', checks: [{ type: 'tcp', ports: String(web.address().port) }, { type: 'agent', key: 'system.uname', name: 'system', timeout: '0.2s' }] };
     const action = { name: 'Linux machines', event: 'discovery', conditions: [{ field: 'rule', value: 'Office' }, { field: 'value', operator: 'contains', value: 'Linux' }], operations: [{ type: 'add_group', group: 'Linux servers' }, { type: 'link_template', template: 'Linux by Zabbix agent' }] };
