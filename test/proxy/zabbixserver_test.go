@@ -250,6 +250,8 @@ func TestTidemarkProxy_zabbixServer(t *testing.T) {
 	until(t, "the first values are at Zabbix", func() bool {
 		return len(d.values("history_uint", zabbixNumbers)) == 200 && len(d.values("history_log", zabbixLog)) == 100
 	})
+	// What is found waits in the memory of Zabbix's server after it was acknowledged, and goes with its process.
+	until(t, "Zabbix knows what a large discovery found", func() bool { return d.run("zabbix", "select count(*) from items where key_='of[899]'") == "1" })
 	z.stop()
 	send(200, 3200)
 	a.kill()
@@ -282,7 +284,6 @@ func TestTidemarkProxy_zabbixServer(t *testing.T) {
 	same("history_text", zabbixDependent, dependent)
 	same("history_log", zabbixLog, lines)
 	checkZabbixShop(t, d, site)
-	until(t, "Zabbix knows what a large discovery found", func() bool { return d.run("zabbix", "select count(*) from items where key_='of[899]'") == "1" })
 	until(t, "Zabbix knows that the agent answers", func() bool { return d.run("zabbix", "select available from interface where interfaceid=40001") == "1" })
 	until(t, "Zabbix knows how far the log was read", func() bool {
 		size, err := os.Stat(a.log)
