@@ -112,11 +112,17 @@ func (c *Cluster) Restart() error {
 func (c *Cluster) Kill() error {
 	err := c.cmd.Process.Kill()
 	<-c.exited
-	// A backend whose postmaster is gone ends by itself, at its next look; the segment of shared memory is free only then.
+	KillLeft(c.data())
+	return err
+}
+
+// KillLeft kills the processes that a killed server left, which have its data folder as theirs, and waits until they are gone, for at most 20 s.
+// A backend whose postmaster is gone ends by itself, at its next look; the segment of shared memory is free only then.
+func KillLeft(data string) {
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		left := c.processes()
+		left := processes(data)
 		if len(left) == 0 || time.Now().After(deadline) {
-			return err
+			return
 		}
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -125,11 +131,11 @@ func (c *Cluster) Kill() error {
 	}
 }
 
-// processes returns those that have the data folder as theirs.
-func (c *Cluster) processes() (left []int) {
+// processes returns those that have a data folder as theirs.
+func processes(data string) (left []int) {
 	names, _ := filepath.Glob("/proc/[0-9]*")
 	for _, name := range names {
-		if folder, _ := os.Readlink(name + "/cwd"); folder != c.data() {
+		if folder, _ := os.Readlink(name + "/cwd"); folder != data {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(name)); err == nil {

@@ -107,7 +107,7 @@ func (a *appending) grow(n int) {
 }
 
 // closedFor reports whether one of the shards in the mask is closed, or any if the mask is empty.
-func (*shard) closedFor(mask uint64, db *DB) bool {
+func (*shard) closedFor(mask uint32, db *DB) bool {
 	for i := range db.shards {
 		if mask&(1<<i) != 0 {
 			return db.shards[i].closed
@@ -118,7 +118,7 @@ func (*shard) closedFor(mask uint64, db *DB) bool {
 
 // measured is what a batch needs: the shards that it touches, the most log bytes, the bounds of its times.
 type measured struct {
-	shards         uint64
+	shards         uint32
 	logBytes       int
 	oldest, newest int64
 }

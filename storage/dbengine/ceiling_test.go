@@ -23,6 +23,14 @@ type fills struct {
 	now atomic.Int64
 }
 
+// newFills returns fills whose clock is that of the options.
+func newFills(t *testing.T, o *Options, seed uint64) *fills {
+	f := &fills{t: t, r: rand.New(rand.NewPCG(seed, seed))}
+	f.now.Store(testBase)
+	o.Now = f.now.Load
+	return f
+}
+
 // until goes on until enough is true, at most a number of rounds, and reports whether it was.
 func (f *fills) until(rounds int, enough func() bool) bool {
 	for range rounds {
@@ -70,9 +78,7 @@ func TestDB_ceiling(t *testing.T) {
 	}{"free": {}, "too young": {minimum: 24 * time.Hour, grows: true}, "in a snapshot": {holds: true, grows: true}} {
 		o := ceilingOptions()
 		o.MinimumAge = c.minimum
-		f := &fills{t: t, r: rand.New(rand.NewPCG(3, 3))}
-		f.now.Store(testBase)
-		o.Now = f.now.Load
+		f := newFills(t, &o, 3)
 		if c.holds {
 			o.Snapshots = holdsAll{}
 		}
@@ -118,9 +124,7 @@ func (holdsAll) DropOldest() bool  { return false }
 func TestDB_FreeOldest(t *testing.T) {
 	o := ceilingOptions()
 	o.MinimumAge = 1000 * time.Hour
-	f := &fills{t: t, r: rand.New(rand.NewPCG(4, 4))}
-	f.now.Store(testBase)
-	o.Now = f.now.Load
+	f := newFills(t, &o, 4)
 	dir := t.TempDir()
 	db, err := Open(context.Background(), vfs.OS{}, dir, o)
 	if err != nil {
@@ -169,9 +173,7 @@ func TestDB_FreeOldest(t *testing.T) {
 func TestDB_ceilingFullDisk(t *testing.T) {
 	o := ceilingOptions()
 	o.limits.segmentBytes, o.limits.datafileBytes, o.limits.tick = 128<<10, 32<<10, time.Millisecond
-	f := &fills{t: t, r: rand.New(rand.NewPCG(5, 5))}
-	f.now.Store(testBase)
-	o.Now = f.now.Load
+	f := newFills(t, &o, 5)
 	fsys := vfs.NewMem()
 	db := openTest(t, fsys, o)
 	f.db = db
@@ -214,9 +216,7 @@ func TestDB_ceilingFullDisk(t *testing.T) {
 // TestDB_ceilingBorrowed: what is written anew, and a log that grows for a while, cost no pair at the ceiling.
 func TestDB_ceilingBorrowed(t *testing.T) {
 	o := ceilingOptions()
-	f := &fills{t: t, r: rand.New(rand.NewPCG(6, 6))}
-	f.now.Store(testBase)
-	o.Now = f.now.Load
+	f := newFills(t, &o, 6)
 	fsys := vfs.NewMem()
 	db := openTest(t, fsys, o)
 	f.db = db

@@ -162,7 +162,7 @@ func (sh *shard) lockBriefly() {
 }
 
 // lockShards locks the shards in the mask in order.
-func (db *DB) lockShards(mask uint64) {
+func (db *DB) lockShards(mask uint32) {
 	for i := range db.shards {
 		if mask&(1<<i) != 0 {
 			db.shards[i].mu.Lock()
@@ -170,7 +170,7 @@ func (db *DB) lockShards(mask uint64) {
 	}
 }
 
-func (db *DB) unlockShards(mask uint64) {
+func (db *DB) unlockShards(mask uint32) {
 	for i := range db.shards {
 		if mask&(1<<i) != 0 {
 			db.shards[i].mu.Unlock()

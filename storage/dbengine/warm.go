@@ -66,10 +66,6 @@ func (w *warming) value(id model.ItemID, at int64) {
 	indexed := sh.indexed
 	s := sh.find(id)
 	known := s != nil && s.known
-	if known && at > s.floor {
-		sh.mu.Unlock()
-		return
-	}
 	if s != nil && s.disk != nil {
 		w.refs = append(w.refs, s.disk.pages[firstPage(s.disk.pages, at):]...)
 		w.refs = append(w.refs, s.disk.lates...)

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"tidemark/internal/pgtest"
 )
 
 // binaries is where Debian's package postgresql-15 puts the server.
@@ -136,31 +138,8 @@ func (c *cluster) start() error {
 func (c *cluster) kill() error {
 	err := c.cmd.Process.Kill()
 	<-c.exited
-	// A backend whose postmaster is gone ends by itself, at its next look; the segment of shared memory is free only then.
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		left := c.processes()
-		if len(left) == 0 || time.Now().After(deadline) {
-			return err
-		}
-		for _, pid := range left {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-// processes returns those that have the data folder as theirs.
-func (c *cluster) processes() (left []int) {
-	names, _ := filepath.Glob("/proc/[0-9]*")
-	for _, name := range names {
-		if folder, _ := os.Readlink(name + "/cwd"); folder != c.data() {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(name)); err == nil {
-			left = append(left, pid)
-		}
-	}
-	return left
+	pgtest.KillLeft(c.data())
+	return err
 }
 
 func (c *cluster) remove() {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 // binary is the path of the program under test.
@@ -173,16 +174,7 @@ func (s *server) restart() {
 // until waits for a condition, checked ten times a second.
 func (s *server) until(what string, fn func() bool) {
 	s.t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for !fn() {
-		select {
-		case <-deadline:
-			s.t.Fatalf("waited in vain until %s", what)
-		case <-tick.C:
-		}
-	}
+	launch.Until(s.t, patience, what, fn)
 }
 
 // get reads JSON from the REST API.
