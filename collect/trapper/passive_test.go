@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,16 +100,23 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// fakePassive is a passive proxy with one value, until the server has it.
+// fakePassive is a passive proxy with one value, until the server has it. Each connection calls it on a goroutine of its own.
 type fakePassive struct {
+	mu      sync.Mutex
 	refuse  error
 	tables  string
 	settled []string
 }
 
-func (f *fakePassive) Admit(context.Context, collect.Peer, netip.Addr) error { return f.refuse }
+func (f *fakePassive) Admit(context.Context, collect.Peer, netip.Addr) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.refuse
+}
 
 func (f *fakePassive) Configure(_ context.Context, tables []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.tables = string(tables)
 	if strings.Contains(f.tables, "odd") {
 		return errors.New("odd tables")
@@ -120,9 +129,31 @@ func (f *fakePassive) Offer(_ context.Context, dst []byte) ([]byte, func([]byte,
 		if err != nil {
 			answer = []byte("lost")
 		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		f.settled = append(f.settled, string(answer))
 		return err
 	}, nil
+}
+
+func (f *fakePassive) configured() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tables
+}
+
+func (f *fakePassive) refuseWith(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refuse = err
+}
+
+// verdicts are what the server said to each offer, sorted: a connection that was cut may be noticed late.
+func (f *fakePassive) verdicts() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	slices.Sort(f.settled)
+	return f.settled
 }
 
 func (f *fakePassive) Version() string { return "6.0.0" }
@@ -157,13 +188,14 @@ func TestPassive(t *testing.T) {
 	is(`{"request":"proxy data"}`, "", `{"session":"s"}`)
 	is(`{"request":"proxy tasks"}`, `{"response":"success"}`, `{"response":"success","version":"6.0.0"}`)
 	is(`{"request":"proxy config","data":{"hosts":{}}}`, "", `{"response":"success","version":"6.0.0"}`)
-	if f.tables != `{"hosts":{}}` {
-		t.Errorf("tables %s", f.tables)
+	if got := f.configured(); got != `{"hosts":{}}` {
+		t.Errorf("tables %s", got)
 	}
 	is(`{"request":"proxy config","data":{"odd":1}}`, "", `{"response":"failed","info":"odd tables","version":"6.0.0"}`)
-	f.refuse = errors.New("who are you")
+	f.refuseWith(errors.New("who are you"))
 	is(`{"request":"proxy data"}`, "", `{"response":"failed","info":"who are you"}`)
-	if err := h.s.Close(); err != nil || len(f.settled) != 2 || f.settled[0] != `{"response":"success"}` || f.settled[1] != "lost" {
-		t.Errorf("the server said %q, %v", f.settled, err)
+	err := h.s.Close()
+	if got, want := f.verdicts(), []string{"lost", `{"response":"success"}`}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("the server said %q, want %q, %v", got, want, err)
 	}
 }
