@@ -318,7 +318,7 @@ const (
 	// trendsKept bounds the answers that are kept, trendsFor how long: late values change their hour.
 	trendsKept = 20_000
 	trendsFor  = 5 * time.Minute
-	// runningFor is for ranges that are not over.
+	// runningFor is for ranges that are not over, and for those without a value: the values of a new item may be on their way.
 	runningFor = 30 * time.Second
 )
 
@@ -338,9 +338,6 @@ func (t *hourTrends) Hours(ctx context.Context, item model.ItemID, r model.TimeR
 		t.misses.Inc()
 	}
 	a = trendAnswer{until: now.Add(trendsFor)}
-	if r.To > now.UnixNano() {
-		a.until = now.Add(runningFor)
-	}
 	err := t.engine.Trends(ctx, storage.Query{Items: []model.ItemID{item}, Range: r}, func(c *storage.TrendColumns) error {
 		a.vt = c.Type
 		a.trends = append(a.trends, c.Trends...)
@@ -348,6 +345,9 @@ func (t *hourTrends) Hours(ctx context.Context, item model.ItemID, r model.TimeR
 	})
 	if err != nil {
 		return dst, 0, err
+	}
+	if r.To > now.UnixNano() || len(a.trends) == 0 {
+		a.until = now.Add(runningFor)
 	}
 	a.trends = slices.Clip(a.trends)
 	t.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tidemark/catalog"
@@ -36,10 +37,16 @@ func TestSupport(t *testing.T) {
 	}
 }
 
-type oneHourEngine struct{ reads int }
+type oneHourEngine struct {
+	reads int
+	empty bool
+}
 
 func (e *oneHourEngine) Trends(_ context.Context, q storage.Query, fn func(*storage.TrendColumns) error) error {
 	e.reads++
+	if e.empty {
+		return nil
+	}
 	return fn(&storage.TrendColumns{Item: q.Items[0], Type: model.Uint, Trends: []model.Trend{{At: q.Range.From, Count: 1}}})
 }
 
@@ -55,6 +62,27 @@ func TestHourTrends(t *testing.T) {
 	if e.reads != 2 {
 		t.Errorf("the engine was read %d times, want 2", e.reads)
 	}
+}
+
+// TestHourTrends_early asks for hours of an item before its values are stored: they are found once they are.
+func TestHourTrends_early(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &oneHourEngine{empty: true}
+		h := &hourTrends{engine: e}
+		for i, want := range []int{0, 0, 1, 1} {
+			got, _, err := h.Hours(t.Context(), 5, model.TimeRange{From: 1, To: 2}, nil)
+			if err != nil || len(got) != want {
+				t.Fatalf("read %d: %v, %v, want %d hours", i, got, err, want)
+			}
+			e.empty = false
+			if i > 0 {
+				time.Sleep(runningFor)
+			}
+		}
+		if e.reads != 2 {
+			t.Errorf("the engine was read %d times, want 2", e.reads)
+		}
+	})
 }
 
 // hostSource is a configuration of hosts that never changes.
