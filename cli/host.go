@@ -43,7 +43,7 @@ func hostCommand() *cobra.Command {
 			return putHostTLS(c, r, args[0], &hostTLS{Connect: "unencrypted", Accept: []string{"unencrypted"}})
 		},
 	})
-	c.AddCommand(secure, &cobra.Command{
+	c.AddCommand(secure, runCommand(r), &cobra.Command{
 		Use: "interfaces HOST", Short: "Show the interfaces of a host and whether they answer", Args: someArgs(1, 1, "a host"),
 		RunE: func(c *cobra.Command, args []string) error { return showInterfaces(c, r, args[0]) },
 	})

@@ -125,7 +125,8 @@ func proxyOptions(c *config.Config, logger *slog.Logger) (proxy.Options, error) 
 	collect, err := collectOptions(c)
 	o := proxy.Options{
 		Data: c.Data, Server: c.Proxy.Server, Passive: c.Proxy.Passive, Name: c.Proxy.Name, TLS: tlsdial.Settings(c.Proxy.TLS), Traps: collect.Traps, Refresh: c.Proxy.Refresh,
-		BufferBytes: c.Proxy.BufferBytes, BufferAge: c.Proxy.BufferAge, Allowed: collect.Allowed, Denied: collect.Denied, SSLFolder: collect.SSLFolder,
+		RemoteCommands: c.Proxy.RemoteCommands,
+		BufferBytes:    c.Proxy.BufferBytes, BufferAge: c.Proxy.BufferAge, Allowed: collect.Allowed, Denied: collect.Denied, SSLFolder: collect.SSLFolder,
 		JavaGateway: collect.JavaGateway, ScriptWorker: scriptWorker(), Version: Version, Logger: logger,
 	}
 	if err != nil {

@@ -76,7 +76,7 @@ func checkCommand() *cobra.Command {
 	r.add(c)
 	c.AddCommand(&cobra.Command{
 		Use: "now HOST [KEY]", Short: "Ask for an item of a host, or for all of them, at once",
-		Long: "Ask for an item of a host at once, whatever its interval says; without KEY for all items of the host that the server asks for. A\n" +
+		Long: "Ask for an item of a host at once, whatever its interval says; without KEY for all items of the host that the server or its proxy asks for. A\n" +
 			"dependent item is had by asking for its master item.",
 		Args: someArgs(1, 2, "a host and, if only one item is meant, its key"),
 		RunE: func(c *cobra.Command, args []string) error { return checkNow(c, r, args) },
@@ -89,7 +89,10 @@ func checkNow(c *cobra.Command, r *remote, args []string) error {
 	if len(args) == 2 {
 		body["key"] = args[1]
 	}
-	var answer struct{ Items int }
+	var answer struct {
+		Items int
+		Proxy string
+	}
 	text, err := r.call(c.Context(), http.MethodPost, "/api/check-now", body, &answer)
 	if err != nil {
 		return err
@@ -98,6 +101,10 @@ func checkNow(c *cobra.Command, r *remote, args []string) error {
 		_, err := c.OutOrStdout().Write(text)
 		return err
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%d items are asked for now\n", answer.Items)
+	by := "now"
+	if answer.Proxy != "" {
+		by = "by proxy " + plainCell(answer.Proxy) + " within seconds"
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%d items are asked for %s\n", answer.Items, by)
 	return err
 }

@@ -12,6 +12,8 @@ type Proxy struct {
 	Server string
 	// Passive has the proxy wait for the server to ask, at the trapper's address.
 	Passive bool
+	// RemoteCommands permits commands on the proxy's machine, which people run by the server.
+	RemoteCommands bool
 	// Name is what the server knows the proxy by; empty for the machine's host name.
 	Name string
 	// Refresh is how often the configuration is asked for.
@@ -45,6 +47,7 @@ func defaultProxy() Proxy {
 var proxyFields = append([]field{
 	setting("proxy.server", parseText, func(c *Config) *string { return &c.Proxy.Server }, anything),
 	setting("proxy.passive", parseBool, func(c *Config) *bool { return &c.Proxy.Passive }, anything),
+	setting("proxy.remote_commands", parseBool, func(c *Config) *bool { return &c.Proxy.RemoteCommands }, anything),
 	setting("proxy.name", parseText, func(c *Config) *string { return &c.Proxy.Name }, checkProxyName),
 	setting("proxy.refresh", ParseDuration, func(c *Config) *time.Duration { return &c.Proxy.Refresh }, checkRefresh),
 	setting("proxy.buffer", ParseSize, func(c *Config) *int64 { return &c.Proxy.BufferBytes }, atLeast(MinProxyBufferBytes, false)),

@@ -32,6 +32,9 @@ type passive struct {
 
 	// offering has one token: one offer at a time waits for the server's word.
 	offering chan struct{}
+	// cutMu guards cut, which ends the wait of the offer that has the token.
+	cutMu sync.Mutex
+	cut   func()
 	// configuring is held by one configuration at a time.
 	configuring sync.Mutex
 }
@@ -119,8 +122,14 @@ func (p *passive) Configure(ctx context.Context, tables []byte) error {
 	return p.proxy.useConfiguration(ctx, tables)
 }
 
-// errOffering says that the server's word on what it was given before is still waited for.
+// errOffering says that what was offered before is still being read from the disk or written to the server.
 var errOffering = errors.New("another request for the proxy's data is under way")
+
+// offerWait is how long an offer waits for the end of the one before, whose wait it has ended: longer than an answer may take to be written.
+const (
+	offerWait = 15 * time.Second
+	cutEvery  = 200 * time.Millisecond
+)
 
 // begin shows the configuration of the last run.
 func (p *passive) begin(ctx context.Context) {
@@ -130,23 +139,70 @@ func (p *passive) begin(ctx context.Context) {
 }
 
 // Offer implements trapper.Passive.
-func (p *passive) Offer(ctx context.Context, dst []byte) ([]byte, func([]byte, error) error, error) {
-	select {
-	case p.offering <- struct{}{}:
-	default:
-		return dst, nil, errOffering
+func (p *passive) Offer(ctx context.Context, dst []byte, cut func()) ([]byte, func([]byte, error) error, error) {
+	return p.offer(ctx, dst, cut, p.proxy.sender.gather)
+}
+
+// Results implements trapper.Passive.
+func (p *passive) Results(ctx context.Context, dst []byte, cut func()) ([]byte, func([]byte, error) error, error) {
+	return p.offer(ctx, dst, cut, p.proxy.sender.gatherResults)
+}
+
+// take takes the token, from an offer that waits for the server's word if need be: a server that asks anew has ended that exchange, and only
+// the network did not say so. What it was offered comes again under the same ids.
+func (p *passive) take(ctx context.Context, cut func()) error {
+	ctx, cancel := context.WithTimeout(ctx, offerWait)
+	defer cancel()
+	again := time.NewTicker(cutEvery)
+	defer again.Stop()
+	for {
+		p.cutOther()
+		select {
+		case p.offering <- struct{}{}:
+			p.setCut(cut)
+			return nil
+		case <-again.C: // The other one may have had nothing to cut yet.
+		case <-ctx.Done():
+			return errOffering
+		}
+	}
+}
+
+func (p *passive) cutOther() {
+	p.cutMu.Lock()
+	defer p.cutMu.Unlock()
+	if p.cut != nil {
+		p.cut()
+	}
+}
+
+func (p *passive) setCut(cut func()) {
+	p.cutMu.Lock()
+	defer p.cutMu.Unlock()
+	p.cut = cut
+}
+
+// leave gives the token back.
+func (p *passive) leave() {
+	p.setCut(nil)
+	<-p.offering
+}
+
+func (p *passive) offer(ctx context.Context, dst []byte, cut func(), gather func(context.Context) (*offer, error)) ([]byte, func([]byte, error) error, error) {
+	if err := p.take(ctx, cut); err != nil {
+		return dst, nil, err
 	}
 	s := p.proxy.sender
 	s.requests.Inc()
 	// Whether the server takes values again it says in its answer only.
-	o, err := s.gather(ctx)
+	o, err := gather(ctx)
 	if err != nil {
-		<-p.offering
+		p.leave()
 		s.failed(err)
 		return dst, nil, err
 	}
 	return s.encode(dst, o, ""), func(answer []byte, err error) error {
-		defer func() { <-p.offering }()
+		defer p.leave()
 		taken := false
 		if err == nil {
 			taken, err = s.hear(answer)

@@ -64,6 +64,8 @@ type Options struct {
 	SSLFolder       string
 	JavaGateway     string
 	ScriptWorker    []string
+	// RemoteCommands permits commands on this machine, which people run by the server.
+	RemoteCommands bool
 	// Page, if not nil, shows what passes.
 	Page Page
 	// Version is that of the program.
@@ -244,9 +246,11 @@ func (p *Proxy) openCollectors() {
 		p.traps = collectors.NewTraps(collectors.TrapOptions{Socket: p.o.Traps, Sink: p.preproc, Cache: p.cache, Log: p.logger, Metrics: p.metrics})
 	}
 	p.facts = &facts{cache: p.cache, unsupported: map[model.ItemID]struct{}{}}
-	kinds := append([]poller.Kind{zbxagent.New(zbxagent.Options{Access: keys, Certificates: p.o.Certificates}).Kind(), p.internals()}, p.collectors.Kinds...)
+	agents := zbxagent.New(zbxagent.Options{Access: keys, Certificates: p.o.Certificates})
+	kinds := append([]poller.Kind{agents.Kind(), p.internals()}, p.collectors.Kinds...)
 	p.poller = poller.New(poller.Options{Sink: p.preproc, Kinds: kinds, Availability: availability{p.sender.interfaces}, Ticks: poller.SystemTicks, Log: p.logger, Metrics: p.metrics})
 	p.facts.poller = p.poller
+	p.sender.tasks = newTasks(p, agents)
 	table := p.collectorOptions()
 	p.scanner = network.New(network.Options{Prober: p.collectors.Prober(&table, p.cache), Reporter: p.sender.finds, Metrics: p.metrics, Logger: p.logger})
 }

@@ -51,6 +51,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 		g.Go(func() error { return p.sender.Run(running) })
 	}
 	g.Go(func() error { return p.scanner.Run(running) })
+	g.Go(func() error { return p.sender.tasks.Run(running) })
 	g.Go(func() error { return p.age(running) })
 	if p.o.HTTP != nil {
 		g.Go(func() error { return p.serveHTTP(running) })

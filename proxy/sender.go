@@ -19,10 +19,8 @@ const (
 	// batchRows and batchBytes end a request; Zabbix's proxies send at most 10,000 values in one, too.
 	batchRows  = 10_000
 	batchBytes = 4 << 20
-	// sendEvery is how long values wait for others to travel with.
+	// sendEvery is how long values wait for others to travel with, and how often the server is asked for tasks.
 	sendEvery = time.Second
-	// heartbeatEvery is how often the server hears of a proxy that has nothing to send.
-	heartbeatEvery = 30 * time.Second
 	// firstPause and lastPause are those after a failure.
 	firstPause, lastPause = time.Second, 15 * time.Second
 	// maxNewsRows bounds interfaces and agents of one request.
@@ -39,11 +37,11 @@ type sender struct {
 	interfaces *interfaces
 	newcomers  *newcomers
 	finds      *finds
+	tasks      *tasks
 	logger     *slog.Logger
 
-	request  zbx.ProxyRequest
-	body     []byte
-	lastSent time.Time
+	request zbx.ProxyRequest
+	body    []byte
 
 	requests, failures *metrics.Counter
 
@@ -125,6 +123,8 @@ type offer struct {
 	states []interfaceState
 	agents []zbx.ProxiedAgent
 	found  []zbx.ProxyFind
+	// results are what became of tasks.
+	results []zbx.Task
 }
 
 // gather takes what there is for one request, values only while the server takes some.
@@ -136,11 +136,17 @@ func (s *sender) gather(ctx context.Context) (o *offer, err error) {
 		}
 	}
 	o.states, o.agents, o.found = s.interfaces.waiting(maxNewsRows), s.newcomers.waiting(maxNewsRows), s.finds.waiting(maxNewsRows)
+	o.results = s.tasks.waiting()
 	return o, nil
 }
 
+// gatherResults takes what became of tasks.
+func (s *sender) gatherResults(context.Context) (*offer, error) {
+	return &offer{batch: &queue.Batch{}, results: s.tasks.waiting()}, nil
+}
+
 func (o *offer) empty() bool {
-	return len(o.batch.Rows)+len(o.states)+len(o.agents)+len(o.found) == 0
+	return len(o.batch.Rows)+len(o.states)+len(o.agents)+len(o.found)+len(o.results) == 0
 }
 
 // encode appends an offer, as a request or, without a name, as the answer to one.
@@ -159,6 +165,9 @@ func (s *sender) encode(dst []byte, o *offer, name string) []byte {
 	for i := range o.agents {
 		dst = s.request.AddAgent(dst, &o.agents[i])
 	}
+	for i := range o.results {
+		dst = s.request.AddTask(dst, &o.results[i])
+	}
 	return s.request.End(dst, time.Now().UnixNano(), o.batch.More)
 }
 
@@ -167,6 +176,7 @@ func (s *sender) taken(o *offer) error {
 	s.interfaces.told(o.states)
 	s.newcomers.told(o.agents)
 	s.finds.told(len(o.found))
+	s.tasks.told(len(o.results))
 	if s.state().Refused {
 		// Whether it took these values is not known; if so it knows their ids.
 		return nil
@@ -185,7 +195,7 @@ func (s *sender) send(ctx context.Context) (more bool, err error) {
 		if err := s.queue.Acknowledge(o.batch); err != nil || o.batch.More {
 			return o.batch.More, err
 		}
-		return false, s.heartbeat(ctx)
+		return false, s.askTasks(ctx)
 	}
 	s.body = s.encode(s.body[:0], o, zbx.ProxyData)
 	taken, err := s.exchange(ctx, s.body)
@@ -217,16 +227,9 @@ func (s *sender) addRow(dst []byte, r *queue.Row) []byte {
 	return s.request.Add(dst, &row)
 }
 
-// heartbeat says that the proxy is there, when nothing else did lately. While the server takes no values it is asked whether it does again.
-func (s *sender) heartbeat(ctx context.Context) error {
-	refused := s.state().Refused
-	if !refused && time.Since(s.lastSent) < heartbeatEvery {
-		return nil
-	}
-	r := zbx.ProxyRequest{Name: zbx.ProxyHeartbeat, Host: s.name, Version: protocol}
-	if refused {
-		r.Name, r.Session = zbx.ProxyData, s.queue.Session()
-	}
+// askTasks asks the server for tasks, and while it takes no values whether it does again. Zabbix's proxies ask as often.
+func (s *sender) askTasks(ctx context.Context) error {
+	r := zbx.ProxyRequest{Name: zbx.ProxyData, Host: s.name, Session: s.queue.Session(), Version: protocol}
 	_, err := s.exchange(ctx, r.End(r.Begin(nil), time.Now().UnixNano(), false))
 	return err
 }
@@ -247,7 +250,6 @@ func (s *sender) hear(text []byte) (taken bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("read the server's answer: %w", err)
 	}
-	s.lastSent = time.Now()
 	s.mu.Lock()
 	if a.UploadDisabled != s.refused {
 		s.logger.Info("the server says whether it takes values", "takes", !a.UploadDisabled, "reason", a.Info)
@@ -261,6 +263,9 @@ func (s *sender) hear(text []byte) (taken bool, err error) {
 		return false, errors.New("the server refuses what the proxy sends: " + a.Info)
 	}
 	s.answered()
+	if a.Success {
+		s.tasks.take(a.Tasks)
+	}
 	return a.Success, nil
 }
 

@@ -55,6 +55,7 @@ func (s *Server) routes() []api.Route {
 	routes = append(routes, s.agents.routes()...)
 	routes = append(routes, s.polling.routes()...)
 	routes = append(routes, s.proxyRoutes()...)
+	routes = append(routes, s.commandRoutes()...)
 	routes = append(routes, s.network.routes()...)
 	routes = append(routes, s.regexpRoutes()...)
 	routes = append(routes, s.storageRoutes()...)

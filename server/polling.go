@@ -35,6 +35,8 @@ type pollingOptions struct {
 	tasks func(h *model.Host, item *model.Item) (poller.Task, bool)
 	// proxied, if not nil, says what a host's proxy last said of an interface.
 	proxied func(h *model.Host, index int) (trapper.ProxyInterface, bool)
+	// askProxy, if not nil, has a proxy ask for an item at once.
+	askProxy func(model.ProxyID, model.ItemID) error
 	// proxyName, if not nil, names a proxy.
 	proxyName func(model.ProxyID) string
 	// ticks are those of the poller; nil for those of Go's runtime.

@@ -78,6 +78,8 @@ type checkRequest struct {
 type checkAnswer struct {
 	// Items is how many are asked for.
 	Items int `json:"items"`
+	// Proxy is the name of the proxy that asks for them, within seconds; empty for the server itself.
+	Proxy string `json:"proxy,omitempty"`
 }
 
 const (
@@ -85,6 +87,8 @@ const (
 	maxQueueItems = 1000
 	// maxCheckBytes bounds a request to check now.
 	maxCheckBytes = 64 << 10
+	// maxSources bounds how many master items are looked at above an item; Zabbix has 3.
+	maxSources = 8
 )
 
 // pollRoutes are those of what is asked for.
@@ -221,28 +225,25 @@ func (p *polling) checkNow(r *http.Request) (any, error) {
 			continue
 		}
 		found = true
-		// A dependent item is made of its master's value.
-		for item.Type == model.Dependent {
-			master, ok := s.Item(item.MasterID)
-			if !ok {
-				break
-			}
-			item = master
+		item = sourceOf(s, item)
+		proxied := p.askedByProxy(h, item)
+		var err error
+		if proxied {
+			err = p.o.askProxy(h.Proxy, item.ID)
+			answer.Proxy = p.o.proxyName(h.Proxy)
+		} else {
+			err = p.poller.CheckNow(item.ID)
 		}
-		err := p.poller.CheckNow(item.ID)
 		switch {
 		case err == nil:
 			answer.Items++
-		case in.Key != "" && errors.Is(err, poller.ErrNotPolled) && p.askedByProxy(h, item):
-			return nil, api.BadRequest("item " + in.Key + " is asked by proxy " + p.o.proxyName(h.Proxy) + ", with its next interval: the server cannot ask for it at once")
+		case proxied:
+			return nil, api.BadRequest(err.Error())
 		case in.Key != "" && errors.Is(err, poller.ErrNotPolled):
 			return nil, api.BadRequest("item " + in.Key + " is not asked for by the server: its type, its state or its host's state forbid it")
 		case !errors.Is(err, poller.ErrNotPolled):
 			return nil, err
 		}
-	}
-	if in.Key == "" && answer.Items == 0 && slices.ContainsFunc(items, func(i model.Item) bool { return p.askedByProxy(h, &i) }) {
-		return nil, api.BadRequest("host " + in.Host + " is asked by proxy " + p.o.proxyName(h.Proxy) + ": the server cannot ask for its items at once")
 	}
 	if !found && in.Key != "" {
 		return nil, api.NotFound("host " + in.Host + " has no item with the key " + in.Key)
@@ -250,9 +251,21 @@ func (p *polling) checkNow(r *http.Request) (any, error) {
 	return answer, nil
 }
 
+// sourceOf returns what an item is asked for by: a dependent item is made of its master's value.
+func sourceOf(s *confcache.Snapshot, item *model.Item) *model.Item {
+	for range maxSources {
+		master, ok := s.Item(item.MasterID)
+		if item.Type != model.Dependent || !ok {
+			break
+		}
+		item = master
+	}
+	return item
+}
+
 // askedByProxy reports whether the proxy of a host asks for an item; values of other items come by themselves.
 func (p *polling) askedByProxy(h *model.Host, item *model.Item) bool {
-	if h.Proxy == 0 || p.o.proxyName == nil || !item.Remote || !item.Enabled || !h.Enabled {
+	if h.Proxy == 0 || p.o.askProxy == nil || !item.Remote || !item.Enabled || !h.Enabled {
 		return false
 	}
 	return item.Type != model.Trapper && item.Type != model.ActiveAgent && item.Type != model.SNMPTrap && item.Type != model.Dependent

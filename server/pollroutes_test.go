@@ -1,11 +1,13 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,9 +57,12 @@ func TestPollRoutes(t *testing.T) {
 	names := &namedItems{definitions: newDefinitions(cache, c)}
 	values := valuecache.New(valuecache.Options{History: noHistory{}})
 	sink := &keeping{values: values, newest: map[model.ItemID]string{}, also: func(*model.Batch) {}}
+	var asked []model.ItemID
+	var silent error
 	p := newPolling(pollingOptions{
 		sink: preproc.New(preproc.Options{Items: names.definitions, Sink: sink}), names: names, values: values, version: "1", started: time.Now(),
-		kinds: []poller.Kind{zbxagent.New(zbxagent.Options{}).Kind()}, tasks: collectors.Task, proxyName: func(id model.ProxyID) string { return fmt.Sprint("north-", id) }, metrics: metrics.NewSet(), logger: slog.New(slog.DiscardHandler),
+		kinds: []poller.Kind{zbxagent.New(zbxagent.Options{}).Kind()}, tasks: collectors.Task, proxyName: func(id model.ProxyID) string { return fmt.Sprint("north-", id) },
+		askProxy: func(_ model.ProxyID, id model.ItemID) error { asked = append(asked, id); return silent }, metrics: metrics.NewSet(), logger: slog.New(slog.DiscardHandler),
 	})
 	handler := api.NewHandler(p.routes(), http.NotFoundHandler(), api.Options{Guard: api.Guard{AnyHost: func() bool { return true }}})
 	ask := func(method, path, body string) *httptest.ResponseRecorder {
@@ -79,9 +84,14 @@ func TestPollRoutes(t *testing.T) {
 	f("POST", "/api/check-now", `{"host":"nobody"}`, 404, "no host has the name")
 	f("POST", "/api/check-now", `{"host":"h","key":"nothing"}`, 404, "has no item")
 	f("POST", "/api/check-now", `{"host":"h","key":"sent"}`, 400, "is not asked for by the server")
-	f("POST", "/api/check-now", `{"host":"far","key":"agent.ping"}`, 400, "is asked by proxy north-7")
+	f("POST", "/api/check-now", `{"host":"far","key":"agent.ping"}`, 200, `{"items":1,"proxy":"north-7"}`)
 	f("POST", "/api/check-now", `{"host":"far","key":"sent"}`, 400, "is not asked for by the server")
-	f("POST", "/api/check-now", `{"host":"far"}`, 400, "is asked by proxy north-7")
+	f("POST", "/api/check-now", `{"host":"far"}`, 200, `{"items":1,"proxy":"north-7"}`)
+	silent = errors.New("nothing is heard of it")
+	f("POST", "/api/check-now", `{"host":"far"}`, 400, "nothing is heard of it")
+	if want := []model.ItemID{4, 4, 4}; !slices.Equal(asked, want) {
+		t.Errorf("the proxy is asked for %v, want %v", asked, want)
+	}
 	f("POST", "/api/check-now", `{"what":1}`, 400, "what")
 	done := make(chan error, 1)
 	go func() { done <- p.Run(t.Context()) }()

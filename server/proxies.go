@@ -43,6 +43,7 @@ type proxies struct {
 	start   int64
 
 	turns  proxyTurns
+	tasks  *proxyTasks
 	values *metrics.Counter
 
 	// refreshing is held from reading the proxies until they are known here, so that an older list is not put over a newer one.

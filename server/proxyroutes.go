@@ -70,6 +70,7 @@ func (s *Server) openProxies(ctx context.Context) error {
 		actions: s.network,
 		db:      s.db, cache: s.cache, keys: s.agents.keys, used: s.histcache.Used, newer: s.o.Autoregistration, logger: s.logger, start: s.started.UnixNano(),
 	}
+	s.proxies.tasks = newProxyTasks(s.metrics, time.Now)
 	s.network.proxyID = func(name string) (model.ProxyID, bool) { return s.proxies.Proxy([]byte(name)) }
 	s.proxies.measure(s.metrics)
 	return s.proxies.refresh(ctx)

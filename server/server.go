@@ -162,9 +162,12 @@ type Server struct {
 	passive     *passiveProxies
 	mirror      *mirror
 	polling     *polling
-	checks      *collectors.Set
-	traps       *collectors.Traps
-	scripts     *script.Runner
+	// agentChecker asks agents; commands has a token for each command whose end somebody waits for.
+	agentChecker poller.Checker
+	commands     chan struct{}
+	checks       *collectors.Set
+	traps        *collectors.Traps
+	scripts      *script.Runner
 	// alertScripts runs webhooks in JavaScript; nil when scripts are switched off.
 	alertScripts *script.Runner
 	presence     *presence
@@ -211,7 +214,7 @@ var ErrInUse = errors.New("the data folder is in use by another tidemark; stop i
 
 // Open opens everything in the data folder and evaluates again what a crash left unevaluated. Nothing is served before Run.
 func Open(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{o: o, logger: o.Logger, metrics: metrics.NewSet(), started: time.Now(), presence: &presence{}, classes: retentionClasses()}
+	s := &Server{o: o, logger: o.Logger, metrics: metrics.NewSet(), started: time.Now(), presence: &presence{}, classes: retentionClasses(), commands: make(chan struct{}, commandsAtOnce)}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
@@ -379,9 +382,11 @@ func (s *Server) openPipeline(ctx context.Context, _ vfs.FS) error {
 	}
 	table := s.collectorOptions()
 	s.network.scanner.Use(s.checks.Prober(&table, s.cache))
+	agents := s.agents.kinds()
+	s.agentChecker = agents[0].Checker
 	s.polling = newPolling(pollingOptions{
 		sink: s.preproc, names: s.names, values: s.values, trends: s.hours, version: s.o.Version, started: s.started,
-		kinds: append(s.agents.kinds(), s.checks.Kinds...), tasks: collectors.Task, ticks: poller.SystemTicks, quiet: s.noData.has, proxied: s.proxies.interfaceOf, proxyName: s.proxies.name, metrics: s.metrics, logger: s.logger,
+		kinds: append(agents, s.checks.Kinds...), tasks: collectors.Task, ticks: poller.SystemTicks, quiet: s.noData.has, proxied: s.proxies.interfaceOf, proxyName: s.proxies.name, askProxy: s.proxies.checkNow, metrics: s.metrics, logger: s.logger,
 	})
 	return nil
 }

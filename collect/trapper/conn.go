@@ -56,6 +56,8 @@ type worker struct {
 	squeeze bool
 	// settle, if not nil, hears what the peer says to the answer.
 	settle func(answer []byte, err error) error
+	// unsent, if not nil, is called when the answer did not go out.
+	unsent func()
 	ingest ingest
 }
 
@@ -86,7 +88,7 @@ func (s *Server) handle(ctx context.Context, c *conn) {
 		return
 	}
 	s.meters.received.Add(len(body))
-	w.answer, w.squeeze, w.settle = w.answer[:0], false, nil
+	w.answer, w.squeeze, w.settle, w.unsent = w.answer[:0], false, nil, nil
 	s.serve(ctx, c, w, body)
 	s.giveBack(c)
 	if len(w.answer) == 0 {
@@ -97,10 +99,19 @@ func (s *Server) handle(ctx context.Context, c *conn) {
 		s.hearVerdict(ctx, c, w, err)
 	}
 	if err != nil {
+		w.giveBackTasks()
 		s.refuse(c, answerFailed, "the answer did not reach the peer", "error", err)
 		return
 	}
 	linger(c)
+}
+
+// giveBackTasks says that the answer did not go out.
+func (w *worker) giveBackTasks() {
+	if w.unsent != nil {
+		w.unsent()
+	}
+	w.unsent = nil
 }
 
 // giveBack returns the memory of the connection's request to the budget.

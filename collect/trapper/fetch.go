@@ -59,11 +59,13 @@ func (s *Server) Fetch(ctx context.Context, id model.ProxyID, name string, nc ne
 	}
 	r.Name, r.Host = []byte(zbx.ProxyData), []byte(name)
 	s.o.Proxies.Began(id, s.contact(c, &r))
-	w.answer, w.squeeze = w.answer[:0], false
+	w.answer, w.squeeze, w.unsent = w.answer[:0], false, nil
 	s.proxyData(ctx, c, w, &r, id)
 	verdict, err := zbx.DecodeAnswer(slices.Clone(w.answer))
 	if err == nil {
-		err = s.write(c, w, h)
+		if err = s.write(c, w, h); err != nil {
+			w.giveBackTasks()
+		}
 	}
 	if err == nil && !verdict.Success {
 		err = errors.New("what the proxy has is not taken: " + verdict.Info)

@@ -15,8 +15,11 @@ type Passive interface {
 	Admit(ctx context.Context, p collect.Peer, from netip.Addr) error
 	// Configure brings a configuration into force: the tables, as JSON.
 	Configure(ctx context.Context, tables []byte) error
-	// Offer appends what there is for the server. settle hears the server's answer, or that there was none; the next offer waits for it.
-	Offer(ctx context.Context, dst []byte) (body []byte, settle func(answer []byte, err error) error, err error)
+	// Offer appends what there is for the server. settle hears the server's answer, or that there was none. cut ends the wait for it: the next
+	// offer calls it, because a server that asks anew waits for nothing of before.
+	Offer(ctx context.Context, dst []byte, cut func()) (body []byte, settle func(answer []byte, err error) error, err error)
+	// Results is Offer for what became of tasks alone.
+	Results(ctx context.Context, dst []byte, cut func()) (body []byte, settle func(answer []byte, err error) error, err error)
 	// Version is the line of the protocol: "6.0.0".
 	Version() string
 }
@@ -41,16 +44,24 @@ func (s *Server) passive(ctx context.Context, c *conn, w *worker, r *zbx.Request
 			return
 		}
 		w.answer = zbx.AppendProxySaid(w.answer, "success", "", s.o.Passive.Version())
-	case zbx.ProxyTasks:
-		// There are no tasks, and so no results of any.
-		w.answer = zbx.AppendProxySaid(w.answer, "success", "", s.o.Passive.Version())
-		w.settle = func([]byte, error) error { return nil }
 	default:
+		offer := s.o.Passive.Offer
+		if string(r.Name) == zbx.ProxyTasks {
+			offer = s.o.Passive.Results
+		}
 		var err error
-		if w.answer, w.settle, err = s.o.Passive.Offer(ctx, w.answer); err != nil {
+		if w.answer, w.settle, err = offer(ctx, w.answer, func() { s.cut(c) }); err != nil {
 			w.answer = zbx.AppendFailed(w.answer[:0], err.Error())
 		}
 	}
+}
+
+// cut ends the wait for what a peer says.
+func (s *Server) cut(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.evicted.Store(true)
+	_ = c.SetReadDeadline(time.Unix(1, 0)) // a connection that is closed already waits for nothing
 }
 
 // hearVerdict reads what the server makes of an offer.

@@ -106,6 +106,8 @@ type fakePassive struct {
 	refuse  error
 	tables  string
 	settled []string
+	// cut ends the wait of the newest offer.
+	cut func()
 }
 
 func (f *fakePassive) Admit(context.Context, collect.Peer, netip.Addr) error {
@@ -124,7 +126,14 @@ func (f *fakePassive) Configure(_ context.Context, tables []byte) error {
 	return nil
 }
 
-func (f *fakePassive) Offer(_ context.Context, dst []byte) ([]byte, func([]byte, error) error, error) {
+func (f *fakePassive) Results(_ context.Context, dst []byte, _ func()) ([]byte, func([]byte, error) error, error) {
+	return append(dst, `{"tasks":[]}`...), func([]byte, error) error { return nil }, nil
+}
+
+func (f *fakePassive) Offer(_ context.Context, dst []byte, cut func()) ([]byte, func([]byte, error) error, error) {
+	f.mu.Lock()
+	f.cut = cut
+	f.mu.Unlock()
 	return append(dst, `{"session":"s"}`...), func(answer []byte, err error) error {
 		if err != nil {
 			answer = []byte("lost")
@@ -186,7 +195,7 @@ func TestPassive(t *testing.T) {
 	}
 	is(`{"request":"proxy data"}`, `{"response":"success"}`, `{"session":"s"}`)
 	is(`{"request":"proxy data"}`, "", `{"session":"s"}`)
-	is(`{"request":"proxy tasks"}`, `{"response":"success"}`, `{"response":"success","version":"6.0.0"}`)
+	is(`{"request":"proxy tasks"}`, `{"response":"success"}`, `{"tasks":[]}`)
 	is(`{"request":"proxy config","data":{"hosts":{}}}`, "", `{"response":"success","version":"6.0.0"}`)
 	if got := f.configured(); got != `{"hosts":{}}` {
 		t.Errorf("tables %s", got)
@@ -197,5 +206,30 @@ func TestPassive(t *testing.T) {
 	err := h.s.Close()
 	if got, want := f.verdicts(), []string{"lost", `{"response":"success"}`}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("the server said %q, want %q, %v", got, want, err)
+	}
+}
+
+// The wait for what a server says can be ended from elsewhere, before it says anything and without its connection being closed.
+func TestPassive_cut(t *testing.T) {
+	f := &fakePassive{}
+	h := start(t, Options{Passive: f})
+	nc, err := net.Dial("tcp", h.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if got, err := askOver(nc, `{"request":"proxy data"}`); err != nil || got != `{"session":"s"}` {
+		t.Fatalf("%s, %v", got, err)
+	}
+	f.mu.Lock()
+	cut := f.cut
+	f.mu.Unlock()
+	cut()
+	if _, err := nc.Read(make([]byte, 1)); err == nil {
+		t.Error("the proxy says more")
+	}
+	err = h.s.Close()
+	if got := f.verdicts(); err != nil || !slices.Equal(got, []string{"lost"}) {
+		t.Errorf("the server said %q, %v", got, err)
 	}
 }

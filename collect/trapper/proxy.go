@@ -30,6 +30,11 @@ type Proxies interface {
 	Available(id model.ProxyID, states []ProxyInterface)
 	// Discovered takes what a proxy found by network discovery. An error says that it could not be stored; the proxy brings it again.
 	Discovered(ctx context.Context, id model.ProxyID, list []zbx.ProxyFind) error
+	// Tasks are those that a proxy is to be given now; they count as given. Untold takes back those that did not reach it.
+	Tasks(id model.ProxyID) []zbx.Task
+	Untold(id model.ProxyID, list []zbx.Task)
+	// Results takes what became of tasks.
+	Results(id model.ProxyID, list []zbx.Task)
 	// Register takes an agent in that asked a proxy for its list.
 	Register(ctx context.Context, id model.ProxyID, hello AgentHello) error
 }
@@ -71,6 +76,9 @@ type registration struct {
 
 // maxProxyRows bounds the interfaces, the registrations and the finds of one request.
 const maxProxyRows = 100_000
+
+// maxResults bounds the results of tasks in one request.
+const maxResults = 10_000
 
 // proxy serves the requests of proxies.
 func (s *Server) proxy(ctx context.Context, c *conn, w *worker, r *zbx.Request) {
@@ -151,6 +159,10 @@ func (s *Server) proxyData(ctx context.Context, c *conn, w *worker, r *zbx.Reque
 	}
 	s.o.Proxies.Stored(id, s.o.Now(), int(in.counts.Processed), r.More != 0)
 	w.answer = zbx.AppendProxyAnswer(w.answer, "success", "", takes)
+	if list := s.o.Proxies.Tasks(id); len(list) > 0 {
+		w.answer = zbx.AppendTasks(w.answer, list)
+		w.unsent = func() { s.o.Proxies.Untold(id, list) }
+	}
 }
 
 // proxyNews takes what a proxy reports besides values.
@@ -170,6 +182,13 @@ func (s *Server) proxyNews(ctx context.Context, c *conn, r *zbx.Request, id mode
 		if err := s.o.Proxies.Discovered(ctx, id, finds); err != nil {
 			return errors.Join(errors.New("what network discovery found could not be stored"), err)
 		}
+	}
+	results, err := zbx.DecodeTasks(r.Tasks, maxResults)
+	if err != nil {
+		return errors.Join(errors.New("tasks"), err)
+	}
+	if len(results) > 0 {
+		s.o.Proxies.Results(id, results)
 	}
 	var agents []registration
 	if err := proxyList(r.Registrations, &agents); err != nil {

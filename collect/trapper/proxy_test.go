@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tidemark/collect"
 	"tidemark/model"
@@ -24,6 +25,8 @@ type fakeProxies struct {
 	registered []AgentHello
 	finds      []zbx.ProxyFind
 	findsErr   error
+	tasks      []zbx.Task
+	results    []zbx.Task
 }
 
 func (f *fakeProxies) Proxy(name []byte) (model.ProxyID, bool) { return 5, string(name) == "p1" }
@@ -70,6 +73,33 @@ func (f *fakeProxies) Discovered(_ context.Context, _ model.ProxyID, list []zbx.
 	defer f.mu.Unlock()
 	f.finds = append(f.finds, list...)
 	return f.findsErr
+}
+
+func (f *fakeProxies) Tasks(model.ProxyID) []zbx.Task {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := f.tasks
+	f.tasks = nil
+	return list
+}
+
+func (f *fakeProxies) Untold(_ model.ProxyID, list []zbx.Task) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tasks = append(f.tasks, list...)
+}
+
+func (f *fakeProxies) Results(_ model.ProxyID, list []zbx.Task) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.results = append(f.results, list...)
+}
+
+// give has tasks wait for the proxy.
+func (f *fakeProxies) give(list ...zbx.Task) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tasks = append(f.tasks, list...)
 }
 
 func (f *fakeProxies) Register(_ context.Context, _ model.ProxyID, hello AgentHello) error {
@@ -226,4 +256,28 @@ func (k keyedItems) ItemByKey(host model.HostID, key []byte) (ItemRef, bool) {
 		return ref, false
 	}
 	return k.ItemByID(ref.ID)
+}
+
+// Tasks travel with the answers to what a proxy brings, once, and results with what it brings.
+func TestProxy_tasks(t *testing.T) {
+	h, f := startProxied(t, Options{})
+	const given = `{"response":"success","upload":"enabled","tasks":[{"type":6,"clock":5,"ttl":60,"itemid":10}]}`
+	f.give(zbx.Task{Type: zbx.TaskCheckNow, At: 5, TTL: time.Minute, Item: 10})
+	if got := h.ask(proxyRequest(`"history data":[]`)); got != given {
+		t.Errorf("answer: %s", got)
+	}
+	if got := h.ask(proxyRequest(`"tasks":[{"type":3,"clock":6,"ttl":0,"status":-1,"info":"no","parent_taskid":44}]`)); got != `{"response":"success","upload":"enabled"}` {
+		t.Errorf("answer: %s", got)
+	}
+	if want := (zbx.Task{Type: zbx.TaskCommandResult, At: 6, ID: 44, Failed: true, Info: "no"}); len(f.results) != 1 || f.results[0] != want {
+		t.Errorf("results: %+v", f.results)
+	}
+	if got := h.ask(proxyRequest(`"tasks":[{"type":3,"status":"odd"}]`)); !strings.Contains(got, `"response":"failed"`) {
+		t.Errorf("odd results: %s", got)
+	}
+	f.give(zbx.Task{Type: zbx.TaskCheckNow, Item: 10})
+	f.full = true
+	if got := h.ask(proxyRequest(`"history data":[{"id":1,"itemid":10,"clock":1796023000,"ns":5,"value":"1.5"}]`)); strings.Contains(got, "tasks") {
+		t.Errorf("tasks with a refusal, which proxies do not read: %s", got)
+	}
 }

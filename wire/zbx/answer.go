@@ -247,6 +247,8 @@ type Answer struct {
 	Checks    []Check
 	// UploadDisabled asks the agent to keep its values for now.
 	UploadDisabled bool
+	// Tasks are what a server asks of a proxy besides, as JSON text in the body, nil when absent; see DecodeTasks.
+	Tasks []byte
 }
 
 // MaxChecks bounds the list of active checks that a client reads.
@@ -278,6 +280,9 @@ func DecodeAnswer(body []byte) (Answer, error) {
 func (a *Answer) member(s *scanner, k []byte) error {
 	if string(k) == "data" && s.peek() == '[' {
 		return a.checks(s)
+	}
+	if string(k) == "tasks" {
+		return array(s, &a.Tasks)
 	}
 	text, _, err := s.scalar()
 	if err != nil {

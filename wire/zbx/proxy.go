@@ -3,7 +3,7 @@ package zbx
 import "strconv"
 
 // ProxyRequest builds the requests of a proxy: Begin; for `proxy data` AddInterface for each interface, Add for each value, AddFind for each row of
-// network discovery, AddAgent for each agent, in this order; End.
+// network discovery, AddAgent for each agent, AddTask for each result of a task, in this order; End.
 type ProxyRequest struct {
 	// Name is ProxyData, ProxyConfig or ProxyHeartbeat; empty for what a passive proxy answers to a request for its data.
 	Name string
@@ -75,6 +75,11 @@ func (p *ProxyRequest) AddAgent(dst []byte, a *ProxiedAgent) []byte {
 	dst = appendMember(dst, "host_metadata", []byte(a.Metadata))
 	dst = append(dst, `,"flags":0`...)
 	return append(appendNumber(dst, "tls_accepted", uint64(a.Connection)), '}')
+}
+
+// AddTask appends what became of a task.
+func (p *ProxyRequest) AddTask(dst []byte, t *Task) []byte {
+	return t.append(p.open(dst, "tasks"))
 }
 
 // End appends the end: when it is sent, Unix nanoseconds, and whether there is more to send.

@@ -26,6 +26,8 @@ type Request struct {
 	Data, Declare []byte
 	// History, Availability, Registrations and Finds, those of network discovery, are the arrays of a proxy as JSON text, nil when absent.
 	History, Availability, Registrations, Finds []byte
+	// Tasks are what a proxy says of tasks, as JSON text, nil when absent; see DecodeTasks.
+	Tasks []byte
 	// Tables is the object of a configuration for a passive proxy as JSON text, nil when absent.
 	Tables []byte
 	// More is not zero when a proxy has more values than it sends.
@@ -95,6 +97,8 @@ func (r *Request) member(s *scanner, k []byte) error {
 		return array(s, &r.Finds)
 	case "auto registration":
 		return array(s, &r.Registrations)
+	case "tasks":
+		return array(s, &r.Tasks)
 	case "more":
 		return number(s, &r.More)
 	case "clock":
