@@ -119,9 +119,24 @@ func (p *proxies) Discovered(ctx context.Context, id model.ProxyID, list []zbx.P
 	return nil
 }
 
+// wrongClock is by how much a proxy's clock must be wrong for its times to be put right, as for values that are dated ahead.
+const wrongClock = 10 * time.Minute
+
+// findTime is when something was found, by this server's clock. at is when by the proxy's, Unix seconds, which is ahead by so much: with a clock
+// that is wrong it counts how long ago it was by the proxy's own.
+func findTime(at int64, ahead time.Duration, now time.Time) time.Time {
+	if ahead.Abs() > wrongClock {
+		at -= int64(ahead / time.Second)
+	}
+	return time.Unix(min(at, now.Unix()), 0)
+}
+
 // taker returns what takes the rows of one rule; the caller holds the lock of the finds.
 func (p *proxies) taker(ctx context.Context, s *proxyState, id uint64) func(*zbx.ProxyFind) error {
 	rule, labels := p.actions.ruleOf(s.Name, id)
+	p.mu.Lock()
+	ahead := time.Duration(s.contact.AheadNanos)
+	p.mu.Unlock()
 	if rule == nil {
 		return func(*zbx.ProxyFind) error { return nil } // it was deleted or changed a moment ago
 	}
@@ -135,7 +150,7 @@ func (p *proxies) taker(ctx context.Context, s *proxyState, id uint64) func(*zbx
 		if look == nil {
 			look = &openFind{Look: network.Look{Rule: rule.Name, Address: key.address}}
 		}
-		look.At = time.Unix(min(f.At, time.Now().Unix()), 0)
+		look.At = findTime(f.At, ahead, time.Now())
 		if f.DNS != "" {
 			look.DNS = strings.Clone(f.DNS[:min(len(f.DNS), maxDNSBytes)])
 		}

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,5 +71,75 @@ func TestProxies_findsThatDoNotEnd(t *testing.T) {
 	}
 	if finds.bytes != 0 {
 		t.Errorf("%d bytes are counted of nothing", finds.bytes)
+	}
+}
+
+// netStore keeps what network discovery found, in memory, and makes no hosts of it.
+type netStore struct{ hosts map[string]model.NetHost }
+
+func (n *netStore) NetHosts(context.Context, string) ([]model.NetHost, int64, error) {
+	return nil, 0, nil
+}
+
+func (n *netStore) RecordNetHost(_ context.Context, h *model.NetHost) (int64, error) {
+	n.hosts[h.Ident] = *h
+	return 1, nil
+}
+
+func (n *netStore) EndNetScan(context.Context, string, int64, int64) error { return nil }
+
+func (n *netStore) Found(_ context.Context, f *network.Found) (model.HostID, error) {
+	for i := range f.Events {
+		if d := f.Events[i].For; d < 0 || d > time.Hour {
+			return 0, fmt.Errorf("%s is %s since %s", f.IP, f.Events[i].Status, d)
+		}
+	}
+	return 0, nil
+}
+
+// A proxy whose clock says 1970, and one far in the future, find hosts as others do: they are up since now, by the server's clock, and what was found
+// some minutes ago by the proxy's own clock was found so many minutes ago.
+func TestProxies_findsOfWrongClocks(t *testing.T) {
+	now := time.Now()
+	store := &netStore{hosts: map[string]model.NetHost{}}
+	scanner := network.New(network.Options{Store: store, Handler: store})
+	rule := network.Rule{Name: "branch", Proxy: "p", Ranges: "10.0.0.0/24", Checks: []network.Check{{Type: "ssh"}}}
+	if err := scanner.Apply([]network.Rule{rule}); err != nil {
+		t.Fatal(err)
+	}
+	state := &proxyState{Proxy: model.Proxy{ID: 1, Name: "p"}, finds: &proxyFinds{}}
+	p := &proxies{actions: &netDiscovery{config: &network.Config{Rules: []network.Rule{rule}}, scanner: scanner}, byID: map[model.ProxyID]*proxyState{1: state}}
+	clocks := []time.Time{time.Unix(100_000, 0), now.Add(200 * 365 * 24 * time.Hour), now.Add(-time.Minute), now}
+	for n, clock := range clocks {
+		ip := fmt.Sprintf("10.0.0.%d", n+1)
+		state.contact.AheadNanos = clock.UnixNano() - now.UnixNano()
+		at := clock.Add(-3 * time.Minute).Unix()
+		list := []zbx.ProxyFind{{Rule: ruleID("branch"), Check: ruleID("branch", "ssh"), IP: ip, Port: 22, At: at}, {Rule: ruleID("branch"), IP: ip, At: at}}
+		if err := p.Discovered(t.Context(), 1, list); err != nil {
+			t.Fatal(err)
+		}
+		found := time.Unix(store.hosts[ip].ChangedAt, 0)
+		if ago := now.Sub(found).Round(time.Minute); !store.hosts[ip].Up || ago < 2*time.Minute || ago > 4*time.Minute {
+			t.Errorf("clock %s: found %s ago, up %t", clock, ago, store.hosts[ip].Up)
+		}
+	}
+	// Without a clock in the request nothing is known of how wrong the times are.
+	state.contact.AheadNanos = 0
+	for ip, at := range map[string]int64{"10.0.0.8": 100_000, "10.0.0.9": now.Add(time.Hour).Unix()} {
+		list := []zbx.ProxyFind{{Rule: ruleID("branch"), Check: ruleID("branch", "ssh"), IP: ip, Port: 22, At: at}, {Rule: ruleID("branch"), IP: ip, At: at}}
+		if err := p.Discovered(t.Context(), 1, list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h, old := store.hosts["10.0.0.8"]; old {
+		t.Errorf("found in 1970: %+v", h)
+	}
+	if h := store.hosts["10.0.0.9"]; h.ChangedAt == 0 || h.ChangedAt > time.Now().Unix() {
+		t.Errorf("found in an hour from now: %+v", h)
+	}
+	for _, status := range scanner.Status() {
+		if status.Error != "" {
+			t.Error(status.Error)
+		}
 	}
 }

@@ -92,7 +92,7 @@ type Scanner struct {
 	// changed is told of new rules.
 	changed chan struct{}
 
-	probes, answers, scans, failed, events, strange *metrics.Counter
+	probes, answers, scans, failed, events, strange, old *metrics.Counter
 }
 
 // Use sets what makes the checks; it is called before Run when New was told none.
@@ -149,6 +149,7 @@ func New(o Options) *Scanner {
 		failed:  o.Metrics.GetOrCreateCounter("tidemark_network_discovery_failures_total"),
 		events:  o.Metrics.GetOrCreateCounter("tidemark_network_discovery_events_total"),
 		strange: o.Metrics.GetOrCreateCounter("tidemark_network_discovery_strange_answers_total"),
+		old:     o.Metrics.GetOrCreateCounter("tidemark_network_discovery_old_answers_total"),
 	}
 	o.Metrics.GetOrCreateGauge("tidemark_network_discovery_addresses_under_way", func() float64 { return float64(len(s.room)) })
 	o.Metrics.GetOrCreateGauge("tidemark_network_discovery_addresses_under_way_limit", func() float64 { return maxUnderWay })

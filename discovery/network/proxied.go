@@ -120,6 +120,10 @@ func (s *Scanner) Take(ctx context.Context, proxy string, l *Look) error {
 		s.strange.Add(max(1, len(l.Answers)))
 		return nil
 	}
+	if l.At.Before(time.Now().Add(-r.rule.forget)) {
+		s.old.Add(max(1, len(l.Answers))) // it would be forgotten at once, and what is known is newer
+		return nil
+	}
 	in := &looked{address: l.Address, dns: l.DNS, at: l.At, answers: s.known(r.rule, l)}
 	if len(in.answers) == 0 {
 		return nil

@@ -84,7 +84,7 @@ func (m *memory) learn(ip string, answers []answer, now time.Time) (h *model.Net
 	}
 	for _, s := range status {
 		events = append(events, discovery.HostEvent{
-			Source: discovery.FromNetwork, IP: ip, Rule: m.rule.Name, Object: "host", Status: s, For: time.Duration(at-h.ChangedAt) * time.Second,
+			Source: discovery.FromNetwork, IP: ip, Rule: m.rule.Name, Object: "host", Status: s, For: since(h.ChangedAt, at),
 		})
 	}
 	return h, events, changed
@@ -112,11 +112,14 @@ func (m *memory) service(h *model.NetHost, ip string, a answer, at int64) (event
 	for _, name := range status {
 		events = append(events, discovery.HostEvent{
 			Source: discovery.FromNetwork, IP: ip, Rule: m.rule.Name, Check: check.label, Service: check.Type, Port: a.port, Object: "service", Status: name,
-			Value: s.Value, For: time.Duration(at-s.ChangedAt) * time.Second,
+			Value: s.Value, For: since(s.ChangedAt, at),
 		})
 	}
 	return events, changed
 }
+
+// since is for how long something was as it is; what a proxy found may come late, and then it was not yet.
+func since(changed, at int64) time.Duration { return time.Duration(max(0, at-changed)) * time.Second }
 
 // statuses are the events of something that was up or down and now is: one of a change, and one that comes with each look.
 func statuses(fresh, was, is bool) []string {
