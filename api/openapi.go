@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Doc describes a route for the OpenAPI document.
@@ -44,8 +45,9 @@ func SpecRoute(version string, routes []Route) Route {
 		Method: http.MethodGet, Pattern: "/api/openapi.json", Permission: View, PerHost: true,
 		Doc: &Doc{Summary: "This description, as OpenAPI 3.1.", Answer: map[string]any{}},
 	}
-	document := Spec(version, append(append([]Route(nil), routes...), spec))
-	spec.Handler = JSON(func(*http.Request) (any, error) { return document, nil })
+	// Made when it is asked for first: it takes more time than all the rest of a start.
+	document := sync.OnceValue(func() json.RawMessage { return Spec(version, append(append([]Route(nil), routes...), spec)) })
+	spec.Handler = JSON(func(*http.Request) (any, error) { return document(), nil })
 	return spec
 }
 

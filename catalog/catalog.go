@@ -168,6 +168,14 @@ func (c *Catalog) NextItemID() (model.ItemID, error) {
 	return id, nil
 }
 
+// PassID makes NextItemID give ids behind id only, as Options.MinItemID does for a catalog that is opened.
+func (c *Catalog) PassID(id model.ItemID) {
+	c.writer.Lock()
+	defer c.writer.Unlock()
+	c.nextID = max(c.nextID, id+1)
+	c.limitID = max(c.limitID, c.nextID)
+}
+
 // reserve makes sure that n ids from nextID on are reserved in the log. The caller holds writer.
 func (c *Catalog) reserve(n int) error {
 	if c.nextID+model.ItemID(n) <= c.limitID {

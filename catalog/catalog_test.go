@@ -281,6 +281,25 @@ func TestNextItemID_neverTwice(t *testing.T) {
 
 // TestCatalog_crash declares, changes and forgets at random, crashes at random, and checks that what was acknowledged
 // is there afterwards and no id was given twice.
+// TestPassID: a catalog that followed another one gives no id that the configuration or the engine had from elsewhere, also after a restart.
+func TestPassID(t *testing.T) {
+	fsys := newFS(t)
+	c := open(t, fsys, Options{})
+	for _, known := range []model.ItemID{7000, 3, 20_000} {
+		c.PassID(known)
+	}
+	id, err := c.NextItemID()
+	if err != nil || id != 20_001 {
+		t.Errorf("the next id is %d, %v; expected 20001", id, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if id, err = open(t, fsys, Options{}).NextItemID(); err != nil || id <= 20_001 {
+		t.Errorf("after a restart the next id is %d, %v", id, err)
+	}
+}
+
 func TestCatalog_crash(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -17,6 +17,8 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -250,6 +252,20 @@ func (d *DB) migrate(ctx context.Context, dialect goose.Dialect, db *sql.DB, fil
 		d.log.Log(ctx, level, "migrated the configuration database", "file", d.path, "version", m.Source.Version)
 	}
 	return nil
+}
+
+// newestMigration is the version of the schema that this program has.
+func newestMigration() (version int64, err error) {
+	files, err := migrations.ReadDir("migrations")
+	for _, f := range files {
+		number, _, _ := strings.Cut(f.Name(), "_")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("migration %s: %w", f.Name(), err)
+		}
+		version = max(version, n)
+	}
+	return version, err
 }
 
 // refuseNewer keeps an older program from writing into the database of a newer one.

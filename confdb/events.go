@@ -266,6 +266,31 @@ func (d *DB) ResetEvaluated(ctx context.Context, lsn model.LSN) error {
 	return d.wrap("reset the evaluated LSN", err)
 }
 
+// TranslateEvaluated is ResetEvaluated for the promotion to an epoch: once for each, however often it is called.
+func (d *DB) TranslateEvaluated(ctx context.Context, lsn model.LSN, epoch uint64) error {
+	const what = "translate the evaluated LSN"
+	tx, err := d.sql.BeginTx(ctx, nil)
+	if err != nil {
+		return d.wrap(what, err)
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after Commit
+	var done int64
+	err = tx.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'translated_epoch'").Scan(&done)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return d.wrap(what, err)
+	}
+	if uint64(done) == epoch {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, "UPDATE meta SET value = ? WHERE name = 'evaluated'", int64(lsn)); err != nil {
+		return d.wrap(what, err)
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT INTO meta (name, value) VALUES ('translated_epoch', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1", int64(epoch)); err != nil {
+		return d.wrap(what, err)
+	}
+	return d.wrap(what, tx.Commit())
+}
+
 // ForgetTriggers deletes the states of triggers that are gone and closes their open problems now, without a recovery
 // event. With nil it does so for all triggers that have a state or an open problem and do not exist, which is meant for the
 // start: a crash may have come between a deletion and this call.

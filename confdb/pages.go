@@ -171,6 +171,23 @@ func (d *DB) ReadOnly(ctx context.Context, on bool) error {
 	return d.wrap("set read-only", err)
 }
 
+// TakeOver makes a copy that followed another database one that is changed here, with the schema of this program.
+func (d *DB) TakeOver(ctx context.Context) error {
+	if err := d.ReadOnly(ctx, false); err != nil {
+		return err
+	}
+	var version int64
+	err := d.sql.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version").Scan(&version)
+	if err != nil {
+		return d.wrap("take over", err)
+	}
+	newest, err := newestMigration()
+	if err != nil || version == newest {
+		return err
+	}
+	return d.wrap("take over", d.prepare(ctx))
+}
+
 // ErrDiffers says that a copy is not what it should be after a change; all pages are needed.
 var ErrDiffers = errors.New("the copy of the configuration database differs from its original")
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"tidemark/model"
 )
 
 // copyPages brings a copy up to date and returns how many pages that took.
@@ -118,6 +120,61 @@ func TestDB_WritePages_refuses(t *testing.T) {
 		}
 		if after, err := d.Sum(ctx); err != nil || after != before {
 			t.Errorf("%s: %+v %v, expected %+v", name, after, err, before)
+		}
+	}
+}
+
+// TestTakeOver makes a copy that followed another database one that can be changed, with this program's schema.
+func TestTakeOver(t *testing.T) {
+	ctx := t.Context()
+	d := open(t, t.TempDir())
+	for _, older := range []bool{false, true} {
+		if older { // what a primary of an earlier version had
+			if _, err := d.sql.ExecContext(ctx, "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.ReadOnly(ctx, true); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.ResetEvaluated(ctx, 1); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("a copy is changed: %v", err)
+		}
+		err := d.TakeOver(ctx)
+		var version int64
+		if err := d.sql.QueryRowContext(ctx, "SELECT max(version_id) FROM goose_db_version").Scan(&version); err != nil {
+			t.Fatal(err)
+		}
+		newest, _ := newestMigration()
+		if !older && err != nil || err == nil && version != newest { // a migration that was done before may fail when it is done again
+			t.Errorf("older schema %v: version %d of %d, %v", older, version, newest, err)
+		}
+		if err := d.ResetEvaluated(ctx, 2); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTranslateEvaluated sets the place once for each epoch, whatever was evaluated since.
+func TestTranslateEvaluated(t *testing.T) {
+	ctx := t.Context()
+	d := open(t, t.TempDir())
+	for _, step := range []struct {
+		lsn, want int64
+		epoch     uint64
+		record    bool
+	}{{500, 500, 2, false}, {0, 700, 0, true}, {500, 700, 2, false}, {90, 90, 3<<32 + 5, false}, {80, 90, 3<<32 + 5, false}} {
+		var err error
+		if step.record {
+			err = d.Record(ctx, nil, nil, model.LSN(step.want))
+		} else {
+			err = d.TranslateEvaluated(ctx, model.LSN(step.lsn), step.epoch)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.Evaluated(ctx); err != nil || got != model.LSN(step.want) {
+			t.Errorf("%+v: %d, %v", step, got, err)
 		}
 	}
 }

@@ -18,25 +18,10 @@ import (
 
 // applyConfiguration brings a change of the configuration to the parts that keep something of it, before the new snapshot is in force.
 func (s *Server) applyConfiguration(ctx context.Context, c *confcache.Changes) error {
-	change := catalog.Change{DeletedHosts: c.DeletedHosts, Deletes: c.DeletedItems, Upserts: make([]model.Item, 0, len(c.Items))}
-	for _, id := range c.Hosts {
-		if h, ok := c.Snapshot.HostByID(id); ok {
-			change.Hosts = append(change.Hosts, catalog.HostName{ID: h.ID, Name: h.Host})
+	if !s.adopting {
+		if err := s.applyItems(ctx, c); err != nil {
+			return err
 		}
-	}
-	defs := make([]storage.ItemDefinition, 0, len(c.Items))
-	for _, item := range c.Items {
-		if item.RuleID != 0 {
-			continue // its values are not stored
-		}
-		change.Upserts = append(change.Upserts, *item)
-		defs = append(defs, definition(s.classes, item))
-	}
-	if err := s.catalog.Apply(ctx, change); err != nil {
-		return fmt.Errorf("apply the configuration to the catalog: %w", err)
-	}
-	if err := s.engine.Define(ctx, defs); err != nil {
-		return fmt.Errorf("apply the configuration to the engine: %w", err)
 	}
 	if s.agents != nil {
 		if err := s.agents.refresh(ctx); err != nil {
@@ -62,6 +47,31 @@ func (s *Server) applyConfiguration(ctx context.Context, c *confcache.Changes) e
 		return nil
 	}
 	return s.applyTriggers(ctx, c)
+}
+
+// applyItems brings changed hosts and items to the catalog and the engine.
+func (s *Server) applyItems(ctx context.Context, c *confcache.Changes) error {
+	change := catalog.Change{DeletedHosts: c.DeletedHosts, Deletes: c.DeletedItems, Upserts: make([]model.Item, 0, len(c.Items))}
+	for _, id := range c.Hosts {
+		if h, ok := c.Snapshot.HostByID(id); ok {
+			change.Hosts = append(change.Hosts, catalog.HostName{ID: h.ID, Name: h.Host})
+		}
+	}
+	defs := make([]storage.ItemDefinition, 0, len(c.Items))
+	for _, item := range c.Items {
+		if item.RuleID != 0 {
+			continue // its values are not stored
+		}
+		change.Upserts = append(change.Upserts, *item)
+		defs = append(defs, definition(s.classes, item))
+	}
+	if err := s.catalog.Apply(ctx, change); err != nil {
+		return fmt.Errorf("apply the configuration to the catalog: %w", err)
+	}
+	if err := s.engine.Define(ctx, defs); err != nil {
+		return fmt.Errorf("apply the configuration to the engine: %w", err)
+	}
+	return nil
 }
 
 // applyTriggers brings changed triggers, and items that triggers name, to the evaluator.

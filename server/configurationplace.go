@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"tidemark/confdb"
 )
 
@@ -24,7 +26,7 @@ func (s *Server) configurationInPostgres() (bool, error) {
 	return confdb.InPostgres(s.o.Data)
 }
 
-func (s *Server) openConfiguration(ctx context.Context, ids confdb.IDs) (err error) {
+func (s *Server) openConfiguration(ctx context.Context, ids confdb.IDs, set *metrics.Set) (err error) {
 	is := &s.o.Configuration
 	inPostgres, err := confdb.InPostgres(s.o.Data)
 	if err != nil && is.DSN == "" {
@@ -34,7 +36,7 @@ func (s *Server) openConfiguration(ctx context.Context, ids confdb.IDs) (err err
 		return fmt.Errorf("%s says that the configuration is in PostgreSQL, and configuration.engine is sqlite; bring it back with 'tidemark config migrate', or set engine postgres",
 			filepath.Join(s.o.Data, confdb.PlaceFileName))
 	}
-	options := confdb.Options{DSN: is.DSN, Schema: is.Schema, IDs: ids, Logger: s.logger, Metrics: s.metrics}
+	options := confdb.Options{DSN: is.DSN, Schema: is.Schema, IDs: ids, Logger: s.logger, Metrics: set}
 	if t := s.o.term; t != nil {
 		options.Session = t.Session
 	}

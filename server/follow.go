@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -72,8 +71,6 @@ func refuseOn(l net.Listener, why string) *refusingListener {
 	r := &refusingListener{Listener: l, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
-		var open sync.WaitGroup
-		defer open.Wait()
 		places := make(chan struct{}, maxRefusing)
 		for {
 			c, err := l.Accept()
@@ -82,7 +79,7 @@ func refuseOn(l net.Listener, why string) *refusingListener {
 			}
 			select {
 			case places <- struct{}{}:
-				open.Go(func() { refuse(c, why); <-places })
+				go func() { refuse(c, why); <-places }() // it ends within refuseTime; a promotion does not wait for a silent peer
 			default:
 				_ = c.Close()
 			}

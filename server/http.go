@@ -25,7 +25,19 @@ func (s *Server) handler() (http.Handler, error) {
 		Logger: s.logger, Metrics: s.metrics, Guard: api.Guard{AnyHost: func() bool { return !s.access.Open() }},
 		Authorize: s.authorize, Audit: s.audit,
 	}
-	return api.NewHandler(s.confirming(s.routes()), web.Handler(), options), nil
+	return api.NewHandler(s.confirming(s.routes()), s.page(), options), nil
+}
+
+// page is the page's files. They are compressed at a start, not once more at a promotion.
+func (s *Server) page() http.Handler {
+	k := s.o.kept
+	if k == nil {
+		return web.Handler()
+	}
+	if k.page == nil {
+		k.page = web.Handler()
+	}
+	return k.page
 }
 
 // routes is the table of everything that is served but the page. Who may call what is kept in testdata/routes.txt too, which a test

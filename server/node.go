@@ -52,8 +52,10 @@ type following struct {
 	stop      context.CancelFunc
 	promoting chan promotion
 	// seedID names the standby while it has no data yet.
-	seedID    string
-	serving   chan struct{} // closed when the promoted server is served
+	seedID string
+	// turning is set while the standby's server, which still answers, is closed and the primary's is opened.
+	turning   atomic.Bool
+	serving   chan struct{} // closed when the promoted server is served, or could not be opened
 	servedErr error
 }
 
@@ -62,6 +64,8 @@ type promotion struct {
 	unfenced bool
 	// epoch is the one that the old primary handed over to, or none.
 	epoch uint64
+	// began is when the last record was here.
+	began time.Time
 }
 
 // Follow runs a server that follows another one. When it is promoted it goes on as the primary. It returns nil when ctx ended it.
@@ -83,7 +87,7 @@ func Follow(ctx context.Context, o Options, f FollowOptions) error {
 	n.trapper = refuseOn(o.Trapper, "this server is a standby of "+f.Of+": send to the primary")
 	defer n.trapper.Close()
 	err = serveWhile(ctx, o.HTTP, n, n.logger, n.run)
-	return errors.Join(err, n.closeEngine())
+	return errors.Join(err, n.kept.close())
 }
 
 // serveWhile serves HTTP while run runs, whose context also ends when serving does.
@@ -111,6 +115,12 @@ func serveWhile(ctx context.Context, on net.Listener, handler http.Handler, logg
 
 // ServeHTTP serves what there is now.
 func (n *following) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if n.turning.Load() && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		select { // what may change something is for the primary
+		case <-n.serving:
+		case <-r.Context().Done():
+		}
+	}
 	if h := n.handler.Load(); h != nil {
 		(*h).ServeHTTP(w, r)
 		return
@@ -125,16 +135,6 @@ func (n *following) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // say notes what is done while nothing is served.
 func (n *following) say(text string) { n.status.Store(&text) }
-
-// closeEngine closes what outlives servers.
-func (n *following) closeEngine() error {
-	if n.kept == nil || n.kept.engine == nil {
-		return nil
-	}
-	err := n.kept.engine.Close()
-	n.kept.engine = nil
-	return err
-}
 
 // run seeds, follows, and at last is the primary.
 func (n *following) run(ctx context.Context) error {
@@ -155,7 +155,7 @@ func (n *following) run(ctx context.Context) error {
 		seed = errors.Is(err, standby.ErrSeed)
 		if seed {
 			n.logger.Warn("the primary cannot give what is missing: everything is copied again", "reason", err)
-			err = n.closeEngine()
+			err = n.kept.close()
 		}
 	}
 	if ctx.Err() != nil {
@@ -318,14 +318,7 @@ func (n *following) follow(ctx context.Context) error {
 	n.mu.Unlock()
 	select {
 	case p := <-n.promoting:
-		// Queries are answered from the standby's server until the primary's is open, but for its configuration.
-		began := time.Now()
-		err = s.Close()
-		n.kept.promoted, n.kept.from, n.kept.configuration = true, s.replica.follower.Released(), s.cache.Snapshot()
-		n.logger.Debug("standby closed", "took", time.Since(began))
-		if _, promoteErr := n.kept.node.Promote(p.unfenced, p.epoch); promoteErr != nil {
-			err = errors.Join(err, promoteErr)
-		}
+		err = n.turn(ctx, s, p)
 		if err != nil {
 			n.servedErr = err
 			close(n.serving)
@@ -336,6 +329,30 @@ func (n *following) follow(ctx context.Context) error {
 	n.say("stopping")
 	n.handler.Store(nil)
 	return errors.Join(err, s.Close())
+}
+
+// turn makes this server the primary. Queries are answered from the standby's server until the primary's is open.
+func (n *following) turn(ctx context.Context, s *Server, p promotion) error {
+	n.turning.Store(true)
+	n.logger.Debug("following ended", "after", time.Since(p.began))
+	if err := s.Close(); err != nil {
+		return err
+	}
+	k := n.kept
+	k.promoted, k.from, k.configuration = true, s.replica.follower.Released(), s.cache.Snapshot()
+	theirs, err := k.db.Evaluated(ctx)
+	if err != nil {
+		return err
+	}
+	state := k.node.State()
+	state.FollowedEpoch = state.Epoch
+	own, err := standby.OwnEvaluated(ctx, k.engine, &state, theirs, k.from)
+	if err != nil {
+		return err
+	}
+	_, err = k.node.Promote(p.unfenced, p.epoch, &own)
+	n.logger.Debug("epoch raised", "after", time.Since(p.began))
+	return err
 }
 
 // lead runs the primary's server.
@@ -384,7 +401,7 @@ func (n *following) promote(ctx context.Context) (Promoted, error) {
 		n.mu.Unlock()
 		return out, err
 	}
-	n.promoting <- promotion{unfenced: !out.HandedOver, epoch: out.Epoch}
+	n.promoting <- promotion{unfenced: !out.HandedOver, epoch: out.Epoch, began: began}
 	stop()
 	select {
 	case <-n.serving:

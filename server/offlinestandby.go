@@ -34,7 +34,7 @@ func PromoteOffline(data string) (p Promoted, err error) {
 	if err != nil {
 		return p, err
 	}
-	p.Epoch, err = node.Promote(state.Role == standby.Standby, 0)
+	p.Epoch, err = node.Promote(state.Role == standby.Standby, 0, nil)
 	p.EpochText = standby.EpochText(p.Epoch)
 	return p, err
 }

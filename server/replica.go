@@ -14,7 +14,9 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"tidemark/api"
+	"tidemark/catalog"
 	"tidemark/confcache"
+	"tidemark/confdb"
 	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/snapshot"
@@ -40,16 +42,39 @@ func (p Peer) client(address string) *standby.Client {
 
 // kept is what outlives a server in its process, when a standby becomes primary.
 type kept struct {
-	node    *standby.Node
-	engine  *dbengine.DB
-	shelf   *snapshot.Shelf
+	node   *standby.Node
+	engine *dbengine.DB
+	shelf  *snapshot.Shelf
+	// db and catalog are those that the standby follows with, so that a promotion opens neither of them again.
+	db      *confdb.DB
+	catalog *catalog.Catalog
 	metrics *metrics.Set
+	page    http.Handler
 	// promoted says that this process was the standby a moment ago: its configuration is that of a running primary, and from is a place in the log before the
 	// evaluated one.
 	promoted bool
 	from     model.LSN
 	// configuration is what the standby had in memory, so that its database need not be read again.
 	configuration *confcache.Snapshot
+}
+
+// close closes what is open. A second call does nothing.
+func (k *kept) close() error {
+	if k == nil {
+		return nil
+	}
+	var all []error
+	if k.engine != nil {
+		all = append(all, k.engine.Close())
+	}
+	if k.db != nil {
+		all = append(all, k.db.Close())
+	}
+	if k.catalog != nil {
+		all = append(all, k.catalog.Close())
+	}
+	k.engine, k.db, k.catalog = nil, nil, nil
+	return errors.Join(all...)
 }
 
 // replica is a server's part in a cluster of primary and standbys; nil when values are in PostgreSQL.
@@ -223,10 +248,8 @@ func (s *Server) translateEvaluated(ctx context.Context, engine *dbengine.DB) er
 	if state.Evaluated == nil {
 		return nil
 	}
-	if err := s.db.ResetEvaluated(ctx, *state.Evaluated); err != nil {
-		return err
-	}
-	return s.replica.node.Translated(nil)
+	// That it is done is in the database itself; the file may say it later.
+	return s.db.TranslateEvaluated(ctx, *state.Evaluated, state.Epoch)
 }
 
 // fenced stops collecting, values, changes and alerts; queries are answered.
@@ -245,6 +268,11 @@ func (r *replica) fenced() {
 func (r *replica) run(ctx context.Context) error {
 	if r.source == nil {
 		return nil
+	}
+	if state := r.node.State(); state.Evaluated != nil {
+		if err := r.node.Translated(nil); err != nil {
+			r.s.logger.Error("it could not be written down that the evaluated place is this server's own; that is tried again at the next start", "error", err)
+		}
 	}
 	if r.node.Refusal() != nil {
 		r.fenced()

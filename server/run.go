@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -149,10 +150,25 @@ func (s *Server) tellProblems(ctx context.Context) error {
 	}
 }
 
+// stores are what is open on disk.
+func (s *Server) stores() []io.Closer {
+	var open []io.Closer
+	if s.engine != nil {
+		open = append(open, s.engine)
+	}
+	if s.db != nil {
+		open = append(open, s.db)
+	}
+	if s.catalog != nil {
+		open = append(open, s.catalog)
+	}
+	return open
+}
+
 // Close makes everything durable and releases the data folder. Run must have returned. A second call does nothing.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
-		closers := []interface{ Close() error }{}
+		closers := []io.Closer{}
 		if s.trapper != nil {
 			closers = append(closers, s.trapper)
 		}
@@ -168,14 +184,8 @@ func (s *Server) Close() error {
 		if s.events != nil {
 			closers = append(closers, s.events)
 		}
-		if s.engine != nil && s.o.kept == nil {
-			closers = append(closers, s.engine)
-		}
-		if s.db != nil {
-			closers = append(closers, s.db)
-		}
-		if s.catalog != nil {
-			closers = append(closers, s.catalog)
+		if s.o.kept == nil { // else they outlive this server
+			closers = append(closers, s.stores()...)
 		}
 		if s.lock != nil {
 			closers = append(closers, s.lock)

@@ -198,6 +198,9 @@ type Server struct {
 	retention forecast
 	templates templatePointer
 
+	// adopting says that the configuration comes from a standby's memory, whose catalog and engine have its items already.
+	adopting bool
+
 	// updating is held by one update of problems at a time, retaining by one change of the retention: each is written to the database and then brought
 	// into memory, and the later one must be the later one in both.
 	updating, retaining sync.Mutex
@@ -302,9 +305,11 @@ func (s *Server) readConfiguration(ctx context.Context) error {
 	if k := s.o.kept; k != nil && k.configuration != nil {
 		known := k.configuration
 		k.configuration = nil
+		s.adopting = true
 		if err := s.cache.Adopt(ctx, known); err != nil {
 			return err
 		}
+		s.adopting = false
 	}
 	_, err := s.cache.Refresh(ctx)
 	return err
@@ -329,6 +334,9 @@ func (s *Server) replay(ctx context.Context) error {
 		return nil
 	}
 	s.logger.Info("values evaluated that came before the last stop", "values", values)
+	if s.o.kept != nil && s.o.kept.promoted {
+		return ctx.Err() // who waits for a promotion does not wait for that too: the event log writes it within a second
+	}
 	// Written at once, so that one crash after another does not make each start longer. On a full disk it waits in memory.
 	if err := s.events.Flush(ctx); err != nil {
 		s.logger.Error("the evaluation of earlier values could not be recorded; it is tried again", "error", err, "earlier_error", unrecorded)

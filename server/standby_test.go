@@ -117,6 +117,21 @@ func (p *pair) equal() bool {
 		one.Digest == two.Digest && one.Values == two.Values && one.Values > 0
 }
 
+// itemIDs are the ids of the items of hosts that begin with web.
+func (p *pair) itemIDs() map[string]bool {
+	ids := map[string]bool{}
+	var hosts struct{ Hosts []struct{ ID string } }
+	p.call("GET", p.http+"/api/hosts?search=web", "", &hosts)
+	for _, h := range hosts.Hosts {
+		var list struct{ Items []struct{ ID string } }
+		p.call("GET", p.http+"/api/items?host="+h.ID, "", &list)
+		for _, i := range list.Items {
+			ids[i.ID] = true
+		}
+	}
+	return ids
+}
+
 // TestFollow goes through the life of a standby: it copies, shows, refuses, and takes over.
 func TestFollow(t *testing.T) {
 	p := newPair(t, nil)
@@ -191,6 +206,14 @@ func TestFollow(t *testing.T) {
 	p.until("the problem recovered at the new primary", func() bool {
 		return p.call("GET", p.http+"/api/problems", "", &list) == 200 && len(list.Problems) == 1 && list.Problems[0].RecoveredAt != nil
 	})
+	// The configuration that was a copy is this server's own, and gives new ids.
+	before := p.itemIDs()
+	if status := p.call("POST", p.http+"/api/import", strings.ReplaceAll(export, "web-1", "web-2"), nil); status != 200 {
+		t.Errorf("the new primary imports: %d", status)
+	}
+	if after := p.itemIDs(); len(after) != 2*len(before) {
+		t.Errorf("items %v became %v", before, after)
+	}
 	if status := p.call("POST", p.http+"/api/standby/promote", "", nil); status != 409 {
 		t.Errorf("promoted again: %d", status)
 	}

@@ -18,23 +18,9 @@ func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
 	if err := s.openEngine(ctx, fsys); err != nil {
 		return err
 	}
-	if s.o.Configuration.DSN == "" && !confdb.Exists(s.o.Data) && s.maxItemID() > 0 {
-		s.logger.Warn("the store holds values, but the configuration database is missing: an empty one is begun; to have hosts and triggers again stop the server and put the file back from a backup",
-			"file", filepath.Join(s.o.Data, confdb.FileName))
-	}
-	ids := &itemIDs{}
-	if err := s.openConfiguration(ctx, ids); err != nil {
-		return fmt.Errorf("open the configuration: %w", err)
-	}
-	var err error
-	if err := s.applyOverride(ctx); err != nil {
-		return fmt.Errorf("override the retention: %w", err)
-	}
-	s.catalog, err = openCatalog(ctx, fsys, s.db, s.maxItemID(), catalog.Options{Log: s.catalogLog(), Logger: s.logger, Metrics: s.metrics}, s.o.Data)
-	if err != nil {
+	if err := s.openObjects(ctx, fsys); err != nil {
 		return err
 	}
-	ids.catalog = s.catalog
 	if s.snapshots != nil {
 		s.snapshots.db, s.snapshots.catalog = s.db, s.catalog
 	}
@@ -44,6 +30,57 @@ func (s *Server) openStores(ctx context.Context, fsys vfs.FS) error {
 	s.cache = confcache.New(s.db, confcache.Options{Logger: s.logger, Metrics: s.metrics})
 	s.definitions = newDefinitions(s.cache, s.catalog)
 	s.names = &namedItems{definitions: s.definitions}
+	return nil
+}
+
+// openObjects opens the configuration and the catalog, or takes those over with which this process followed a moment ago.
+func (s *Server) openObjects(ctx context.Context, fsys vfs.FS) (err error) {
+	if k := s.o.kept; k != nil && k.db != nil && k.catalog != nil {
+		s.db, s.catalog = k.db, k.catalog
+		return s.takeObjectsOver(ctx)
+	}
+	if s.o.Configuration.DSN == "" && !confdb.Exists(s.o.Data) && s.maxItemID() > 0 {
+		s.logger.Warn("the store holds values, but the configuration database is missing: an empty one is begun; to have hosts and triggers again stop the server and put the file back from a backup",
+			"file", filepath.Join(s.o.Data, confdb.FileName))
+	}
+	set := s.metrics
+	if s.o.kept != nil {
+		set = s.o.kept.metrics
+	}
+	ids := &itemIDs{}
+	if err := s.openConfiguration(ctx, ids, set); err != nil {
+		return fmt.Errorf("open the configuration: %w", err)
+	}
+	if s.o.kept != nil {
+		s.o.kept.db = s.db
+	}
+	if err := s.applyOverride(ctx); err != nil {
+		return fmt.Errorf("override the retention: %w", err)
+	}
+	s.catalog, err = openCatalog(ctx, fsys, s.db, s.maxItemID(), catalog.Options{Log: s.catalogLog(), Logger: s.logger, Metrics: set}, s.o.Data)
+	if err != nil {
+		return err
+	}
+	ids.catalog = s.catalog
+	if s.o.kept != nil {
+		s.o.kept.catalog = s.catalog
+	}
+	return nil
+}
+
+// takeObjectsOver readies the configuration and the catalog of a standby for a primary.
+func (s *Server) takeObjectsOver(ctx context.Context) error {
+	if err := s.db.TakeOver(ctx); err != nil {
+		return fmt.Errorf("take the configuration over: %w", err)
+	}
+	if err := s.applyOverride(ctx); err != nil {
+		return fmt.Errorf("override the retention: %w", err)
+	}
+	configured, err := s.db.MaxItemID(ctx)
+	if err != nil {
+		return err
+	}
+	s.catalog.PassID(max(configured, s.maxItemID()))
 	return nil
 }
 

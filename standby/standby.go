@@ -264,10 +264,11 @@ func (n *Node) Superseded() uint64 {
 }
 
 // Promote makes a standby, or a fenced server, the primary with an epoch of NextEpoch; zero takes one. unfenced says that the old primary is yet to be told.
-func (n *Node) Promote(unfenced bool, with uint64) (epoch uint64, err error) {
+// evaluated is this server's own evaluated LSN that shall be in the configuration in place of the old primary's; nil leaves it to be found.
+func (n *Node) Promote(unfenced bool, with uint64, evaluated *model.LSN) (epoch uint64, err error) {
 	err = n.change(func(s *State) {
 		if s.Role == Standby {
-			s.FollowedEpoch, s.Translate = s.Epoch, true
+			s.FollowedEpoch, s.Translate, s.Evaluated = s.Epoch, evaluated == nil, evaluated
 		}
 		if with <= s.Epoch || with < s.FencedBy {
 			with = nextEpoch(max(s.Epoch, s.FencedBy))

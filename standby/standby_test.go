@@ -21,6 +21,7 @@ import (
 	"tidemark/api"
 	"tidemark/catalog"
 	"tidemark/confdb"
+	"tidemark/model"
 	"tidemark/snapshot"
 )
 
@@ -48,18 +49,25 @@ func TestNode(t *testing.T) {
 		t.Errorf("the standbys are %q", got)
 	}
 	step("fenced", n.Fence(5), Fenced, 1, ErrFenced)
-	_, err = n.Promote(false, 0)
+	_, err = n.Promote(false, 0, nil)
 	step("promoted by hand", err, Primary, 6, nil)
 	if s := n.State(); s.Translate || s.Unfenced {
 		t.Errorf("%+v", s)
 	}
 	step("followed", n.change(func(s *State) { s.Role, s.Primary, s.Seed, s.FollowedEpoch = Standby, "a", 77, s.Epoch }), Standby, 6, ErrStandby)
-	epoch, err := n.Promote(true, 0)
+	epoch, err := n.Promote(true, 0, nil)
 	step("promoted", err, Primary, 7, nil)
 	if s := n.State(); generation(epoch) != 7 || !s.Translate || !s.Unfenced || generation(s.FollowedEpoch) != 6 {
 		t.Errorf("epoch %d, %+v", epoch, s)
 	}
 	step("told", n.Told("a"), Primary, 7, nil)
+	own := model.LSN(41)
+	step("followed again", n.change(func(s *State) { s.Role = Standby }), Standby, 7, ErrStandby)
+	_, err = n.Promote(false, 0, &own)
+	step("promoted where it was evaluated", err, Primary, 8, nil)
+	if s := n.State(); s.Translate || s.Evaluated == nil || *s.Evaluated != own {
+		t.Errorf("%+v", s)
+	}
 }
 
 func TestLoad_refuses(t *testing.T) {
@@ -263,7 +271,7 @@ func TestNode_twoPromoted(t *testing.T) {
 		if err := errors.Join(err, n.SetPeers([]string{"other than " + address})); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := n.Promote(true, 0); err != nil {
+		if _, err := n.Promote(true, 0, nil); err != nil {
 			t.Fatal(err)
 		}
 		if s := n.State(); generation(s.Epoch) != 2 || len(s.Untold) != 1 || !s.Unfenced || len(s.Peers) != 0 {
