@@ -28,7 +28,7 @@ const digestItems = 256
 // Digest reads all values in a range of time.
 func (db *DB) Digest(ctx context.Context, r model.TimeRange) (Digest, error) {
 	var d Digest
-	hasher := valueHasher{sum: &d}
+	add := func(c *model.Columns) error { d.Add(c); return nil }
 	largest := db.MaxItemID()
 	items := make([]model.ItemID, 0, digestItems)
 	for id := model.ItemID(1); id <= largest; id++ {
@@ -38,7 +38,7 @@ func (db *DB) Digest(ctx context.Context, r model.TimeRange) (Digest, error) {
 		if len(items) < digestItems && id < largest || len(items) == 0 {
 			continue
 		}
-		if err := db.Read(ctx, storage.Query{Items: items, Range: r}, hasher.add); err != nil {
+		if err := db.Read(ctx, storage.Query{Items: items, Range: r}, add); err != nil {
 			return d, err
 		}
 		items = items[:0]
@@ -62,28 +62,23 @@ func (db *DB) mayHave(id model.ItemID) bool {
 	return false
 }
 
-// valueHasher adds values to a digest.
-type valueHasher struct {
-	sum *Digest
-	buf []byte
-}
-
-func (h *valueHasher) add(c *model.Columns) error {
+// Add adds values to a digest; text and logs are those of the columns' arena. Digests of parts can be made one after another in any order.
+func (d *Digest) Add(c *model.Columns) {
+	b := make([]byte, 0, 64)
 	for i, at := range c.At {
-		h.buf = binary.LittleEndian.AppendUint64(h.buf[:0], uint64(c.Item))
-		h.buf = binary.LittleEndian.AppendUint64(h.buf, uint64(at))
-		h.buf = append(h.buf, byte(c.Type))
+		b = binary.LittleEndian.AppendUint64(b[:0], uint64(c.Item))
+		b = binary.LittleEndian.AppendUint64(b, uint64(at))
+		b = append(b, byte(c.Type))
 		if c.Type.InArena() {
-			h.buf = append(h.buf, c.Bytes(i)...)
+			b = append(b, c.Bytes(i)...)
 		} else {
-			h.buf = binary.LittleEndian.AppendUint64(h.buf, c.Bits[i])
+			b = binary.LittleEndian.AppendUint64(b, c.Bits[i])
 		}
-		low := xxhash.Sum64(h.buf)
-		h.buf = append(h.buf, 1)
+		low := xxhash.Sum64(b)
+		b = append(b, 1)
 		var carry uint64
-		h.sum.Low, carry = bits.Add64(h.sum.Low, low, 0)
-		h.sum.High, _ = bits.Add64(h.sum.High, xxhash.Sum64(h.buf), carry)
-		h.sum.Values++
+		d.Low, carry = bits.Add64(d.Low, low, 0)
+		d.High, _ = bits.Add64(d.High, xxhash.Sum64(b), carry)
+		d.Values++
 	}
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -99,6 +100,24 @@ func TestDB_ReadLog(t *testing.T) {
 		if err := errors.Join(a.Close(), b.Close()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestDigest_Add makes the digest of a store from what was sent to it, in another order and in parts.
+func TestDigest_Add(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), smallOptions())
+	defer db.Close()
+	b := model.NewBatch()
+	b.AppendFloat(2, testBase, 1.5)
+	b.AppendFloat(2, testBase+7, -0.1)
+	b.AppendUint(1, testBase, 9)
+	appendWait(t, db, b)
+	var want Digest
+	want.Add(&model.Columns{Item: 1, Type: model.Uint, At: []int64{testBase}, Bits: []uint64{9}})
+	want.Add(&model.Columns{Item: 2, Type: model.Float, At: []int64{testBase + 7}, Bits: []uint64{math.Float64bits(-0.1)}})
+	want.Add(&model.Columns{Item: 2, Type: model.Float, At: []int64{testBase}, Bits: []uint64{math.Float64bits(1.5)}})
+	if got, err := db.Digest(context.Background(), everyTime); err != nil || got != want || want.Values != 3 {
+		t.Errorf("%v of %d values, expected %v of %d; %v", got, got.Values, want, want.Values, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"tidemark/load"
+	"tidemark/model"
+	"tidemark/storage/dbengine"
 	"tidemark/test/freeport"
 	"tidemark/test/launch"
 )
@@ -360,6 +363,72 @@ func (f *feed) verify(t testing.TB, n *node, r *load.Report) {
 	if uint64(stored) != r.Sent || stored == 0 {
 		t.Errorf("%d values are stored, %d were answered", stored, r.Sent)
 	}
+}
+
+// sameDigest reports whether a server has exactly the values that were answered, and others: by the sum over all values, so that tens of millions take seconds.
+// What differs, verify says.
+func (f *feed) sameDigest(t testing.TB, n *node, r *load.Report, others *model.Columns) bool {
+	t.Helper()
+	var want dbengine.Digest
+	want.Add(others)
+	for h := range f.o.Hosts {
+		f.addAnswered(t, &want, n, h, r.PerHost[h])
+	}
+	sum, values := n.digest()
+	if want.Values != r.Sent+uint64(len(others.At)) {
+		t.Errorf("%d values were answered, the schedule has %d", r.Sent, want.Values-uint64(len(others.At)))
+	}
+	return sum == want.String() && values == want.Values
+}
+
+// addAnswered adds the values of a host's items that were answered to a digest.
+func (f *feed) addAnswered(t testing.TB, to *dbengine.Digest, n *node, h int, count uint64) {
+	t.Helper()
+	ids := n.items(load.HostName(h))
+	items, walks := make([]model.Columns, f.o.Items), make([]load.Walk, f.o.Items)
+	for i := range items {
+		walks[i] = load.NewWalk(h, i)
+		items[i] = model.Columns{Item: itemID(t, ids[load.ItemKey(i)]), Type: model.Float}
+	}
+	schedule := load.NewSchedule(&f.o, h)
+	var due []load.Due
+	for left := count; left > 0; left -= uint64(len(due)) {
+		due = schedule.Take(due[:0], 1<<62, int(min(left, 10_000)))
+		for _, d := range due {
+			c := &items[d.Item]
+			c.At = append(c.At, d.At)
+			c.Bits = append(c.Bits, math.Float64bits(float64(walks[d.Item].Next())/100))
+		}
+		for i := range items {
+			to.Add(&items[i])
+			items[i].At, items[i].Bits = items[i].At[:0], items[i].Bits[:0]
+		}
+	}
+}
+
+// itemID reads the id of an item as the API gives it.
+func itemID(t testing.TB, text string) model.ItemID {
+	t.Helper()
+	id, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model.ItemID(id)
+}
+
+// floats are all values of an item with floats.
+func (n *node) floats(host, key string) *model.Columns {
+	n.t.Helper()
+	id := n.items(host)[key]
+	c := &model.Columns{Item: itemID(n.t, id), Type: model.Float}
+	for at, text := range n.values(id) {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		c.At, c.Bits = append(c.At, at), append(c.Bits, math.Float64bits(v))
+	}
+	return c
 }
 
 func differences(got, want map[int64]string) (lost, foreign int) {

@@ -58,13 +58,15 @@ type figures struct {
 // throughout.
 func TestRolling(t *testing.T) {
 	size := rollingSize(t)
+	started := time.Now()
 	fleet := make([]*member, size.nodes)
 	for i := range fleet {
 		fleet[i] = newMember(t, size)
 	}
-	for _, m := range fleet {
+	for i, m := range fleet {
 		m.filled(size)
 		m.closePair()
+		t.Logf("node %d of %d has its history after %.0f s", i+1, len(fleet), time.Since(started).Seconds())
 	}
 	before := measure(t, fleet, size)
 	for _, m := range fleet { // the nightly backup
@@ -79,9 +81,18 @@ func TestRolling(t *testing.T) {
 	migrated := time.Since(began)
 	after := measure(t, fleet, size)
 	values, retries, queries := uint64(0), uint64(0), 0
+	reports := make([]load.Report, len(fleet))
 	for i, m := range fleet {
-		r := m.feed.finish(t)
-		m.feed.verify(t, m.node, &r)
+		reports[i] = m.feed.finish(t)
+	}
+	for i, m := range fleet {
+		r := reports[i]
+		if checking := time.Now(); m.feed.sameDigest(t, m.node, &r, m.floats("web-1", "temperature")) {
+			t.Logf("node %d of %d: each of %d values is there once, found in %.1f s", i+1, len(fleet), r.Sent, time.Since(checking).Seconds())
+		} else {
+			m.feed.verify(t, m.node, &r)
+			t.Errorf("node %d: its digest is not that of what was answered", i+1)
+		}
 		asked, failed := m.asking()
 		if failed != nil || asked == 0 {
 			t.Errorf("node %d: %d queries, then %v", i, asked, failed)
@@ -113,15 +124,19 @@ func newMember(t *testing.T, size rolling) *member {
 	return m
 }
 
-// filled waits until the history is there.
+// filled waits until the history is there; it may take long, but not stand still.
 func (m *member) filled(size rolling) {
 	m.t.Helper()
 	want := uint64(size.nvps * size.history.Seconds())
-	until(m.t, "the history is there", func() bool {
-		var s struct{ Values uint64 }
-		m.get("/api/storage", &s)
-		return s.Values >= want
-	})
+	for has := uint64(0); has < want; {
+		more := min(has+100_000, want)
+		until(m.t, fmt.Sprintf("%d values of the history are there", more), func() bool {
+			var s struct{ Values uint64 }
+			m.get("/api/storage", &s)
+			has = s.Values
+			return has >= more
+		})
+	}
 }
 
 // replace is the documented procedure for one node.
