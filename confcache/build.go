@@ -176,7 +176,8 @@ func (h *hostBuilder) interfaces() {
 		var errs []error
 		for _, field := range fields {
 			var err error
-			*field, err = h.macros.expand(h.names.Replace(*field))
+			*field, err = h.macros.expand(*field)
+			*field = h.names.Replace(*field) // last: a name may come from outside, and no macro of it is expanded
 			errs = append(errs, err)
 		}
 		if err := errors.Join(errs...); err != nil {
@@ -208,7 +209,8 @@ func (h *hostBuilder) item(c *model.ItemConfig) {
 	i := c.Item
 	var errs [10]error
 	if i.AllowedHosts != "" {
-		i.AllowedHosts, errs[8] = h.macros.expand(h.names.Replace(i.AllowedHosts))
+		i.AllowedHosts, errs[8] = h.macros.expand(i.AllowedHosts)
+		i.AllowedHosts = h.names.Replace(i.AllowedHosts)
 	}
 	i.Key, errs[0] = h.macros.expand(i.Key)
 	i.Delay, errs[1] = h.macros.expand(i.Delay)
@@ -221,7 +223,8 @@ func (h *hostBuilder) item(c *model.ItemConfig) {
 	case i.Type == model.Calculated:
 		i.Params, errs[6] = h.macros.expandExpression(i.Params)
 	default:
-		i.Params, errs[6] = h.macros.expand(h.names.Replace(i.Params))
+		i.Params, errs[6] = h.macros.expand(i.Params)
+		i.Params = h.names.Replace(i.Params)
 	}
 	errs[9] = h.collect(&i, c.TimeoutText)
 	master := c.MasterKey
@@ -234,7 +237,7 @@ func (h *hostBuilder) item(c *model.ItemConfig) {
 		i.Enabled = false
 		h.fault(c.Key, err)
 	}
-	i.Name, _ = h.macros.expand(i.Name) // what is not known in a name stays as it is
+	i.Name = h.macros.show(i.Name)
 	if strings.Contains(i.Name, "{HOST.") {
 		i.Name = h.names.Replace(i.Name)
 	}
@@ -364,9 +367,8 @@ func (h *hostBuilder) tags(list []model.Tag) []model.Tag {
 	}
 	list = slices.Clone(list)
 	for i := range list {
-		list[i].Name, _ = h.macros.expand(list[i].Name)
-		list[i].Value, _ = h.macros.expand(list[i].Value)
-		list[i].Value = h.names.Replace(list[i].Value)
+		list[i].Name = h.macros.show(list[i].Name)
+		list[i].Value = h.names.Replace(h.macros.show(list[i].Value))
 	}
 	return list
 }
@@ -381,10 +383,9 @@ func (h *hostBuilder) trigger(t model.Trigger) model.Trigger {
 	if err := errors.Join(errs[:]...); err != nil {
 		h.fault(t.Name, err)
 	}
-	t.Name, _ = h.macros.expand(t.Name)
-	t.EventName, _ = h.macros.expand(t.EventName)
-	t.OpData, _ = h.macros.expand(t.OpData)
-	t.URL, _ = h.macros.expand(t.URL)
+	for _, field := range []*string{&t.Name, &t.EventName, &t.OpData, &t.URL} {
+		*field = h.macros.show(*field)
+	}
 	t.Tags = h.tags(t.Tags)
 	return t
 }

@@ -28,6 +28,7 @@ type macroValue struct {
 	pattern *regexp.Regexp
 	kind    contextKind
 	value   string
+	secret  bool
 }
 
 type contextKind uint8
@@ -50,7 +51,7 @@ func newLevel(list []model.Macro) macroLevel {
 		if end != len(m.Name) {
 			continue
 		}
-		v := macroValue{context: ref.context, kind: ref.kind, value: m.Value}
+		v := macroValue{context: ref.context, kind: ref.kind, value: m.Value, secret: m.Secret}
 		if v.kind == patternContext {
 			v.pattern, _ = regexp.Compile(v.context)
 		}
@@ -62,19 +63,19 @@ func newLevel(list []model.Macro) macroLevel {
 	return level
 }
 
-// resolve returns the value of a macro.
-func (m *macros) resolve(ref macroRef) (string, bool) {
+// resolve returns the value of a macro and whether it is secret.
+func (m *macros) resolve(ref macroRef) (value string, secret, ok bool) {
 	if ref.kind == exactContext {
 		for _, level := range m.levels {
 			values := level[ref.name]
 			for i := range values {
 				if values[i].kind == exactContext && values[i].context == ref.context {
-					return values[i].value, true
+					return values[i].value, values[i].secret, true
 				}
 			}
 			for i := range values {
 				if p := values[i].pattern; p != nil && p.MatchString(ref.context) {
-					return values[i].value, true
+					return values[i].value, values[i].secret, true
 				}
 			}
 		}
@@ -82,11 +83,11 @@ func (m *macros) resolve(ref macroRef) (string, bool) {
 	for _, level := range m.levels {
 		for _, v := range level[ref.name] {
 			if v.kind == noContext {
-				return v.value, true
+				return v.value, v.secret, true
 			}
 		}
 	}
-	return "", false
+	return "", false, false
 }
 
 // macroRef is a macro as a text names it.
@@ -161,12 +162,30 @@ func parseContext(text string, at int, ref macroRef) (macroRef, int) {
 
 // expand replaces the user macros of a text. Unknown ones stay and are named in the error; so does a text that would
 // grow too long.
-func (m *macros) expand(text string) (string, error) { return m.replace(text, false) }
+func (m *macros) expand(text string) (string, error) { return m.replace(text, plainText) }
+
+// show is expand for what people see: of secret macros there are stars.
+func (m *macros) show(text string) string {
+	out, _ := m.replace(text, shown) // what is not known stays as it is
+	return out
+}
 
 // expandExpression is expand for trigger expressions: inside strings, quotes of a value are escaped.
-func (m *macros) expandExpression(text string) (string, error) { return m.replace(text, true) }
+func (m *macros) expandExpression(text string) (string, error) { return m.replace(text, expression) }
 
-func (m *macros) replace(text string, expression bool) (string, error) {
+// purpose is what a text is for.
+type purpose uint8
+
+const (
+	plainText purpose = iota
+	expression
+	shown
+)
+
+// hidden stands for the value of a secret macro, as in Zabbix.
+const hidden = "******"
+
+func (m *macros) replace(text string, use purpose) (string, error) {
 	if !strings.Contains(text, "{$") {
 		return text, nil
 	}
@@ -178,7 +197,7 @@ func (m *macros) replace(text string, expression bool) (string, error) {
 		case c == '\\' && quoted:
 			i += 2
 			continue
-		case c == '"' && expression:
+		case c == '"' && use == expression:
 			quoted = !quoted
 		}
 		ref, end := parseMacro(text, i)
@@ -186,11 +205,14 @@ func (m *macros) replace(text string, expression bool) (string, error) {
 			i++
 			continue
 		}
-		value, ok := m.resolve(ref)
+		value, secret, ok := m.resolve(ref)
 		if !ok {
 			unknown = append(unknown, text[i:end])
 			i = end
 			continue
+		}
+		if secret && use == shown {
+			value = hidden
 		}
 		if quoted {
 			value = strings.ReplaceAll(value, `"`, `\"`)

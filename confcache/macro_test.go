@@ -1,6 +1,7 @@
 package confcache
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,4 +108,55 @@ func TestSnapshot_userMacro(t *testing.T) {
 	f(1, "{$C}", "")
 	f(1, "{$A} and more", "")
 	f(1, "{HOST.NAME}", "")
+}
+
+// Secret macros are for those who ask for values; what people see of an item, a trigger or a tag has stars in their place. A name that came from
+// outside is no text with macros.
+func TestMacros_secret(t *testing.T) {
+	m := macros{levels: []macroLevel{newLevel([]model.Macro{{Name: "{$KEY}", Value: "s3cret", Secret: true}, {Name: "{$KEY:x}", Value: "s4cret", Secret: true}, {Name: "{$OPEN}", Value: "open"}})}}
+	if got, err := m.expand("{$KEY} {$KEY:x} {$OPEN}"); err != nil || got != "s3cret s4cret open" {
+		t.Errorf("for a collector: %q, %v", got, err)
+	}
+	s := newSource()
+	s.global = []model.Macro{{Name: "{$KEY}", Value: "s3cret", Secret: true}}
+	tags := []model.Tag{{Name: "t{$KEY}", Value: "{$KEY} {HOST.NAME}"}}
+	s.put(model.HostConfig{
+		Host: model.Host{
+			ID: 1, Host: "h", Name: "named {$KEY}", Enabled: true,
+			Interfaces: []model.Interface{{Type: model.AgentInterface, Main: true, Address: "{HOST.NAME}", DNS: "{$KEY}", Port: "10050"}},
+		},
+		Items: []model.ItemConfig{{Item: model.Item{
+			ID: 1, HostID: 1, Key: "k", Name: "{$KEY} {HOST.NAME}", Type: model.HTTPAgent, Delay: "1m", Enabled: true, Tags: tags, Params: "{HOST.NAME} {$KEY}", AllowedHosts: "{HOST.NAME}",
+			Collect: &model.Collect{Password: "{$KEY}"},
+		}}},
+		Triggers: []model.Trigger{{ID: 1, HostID: 1, Name: "n {$KEY}", EventName: "e {$KEY}", OpData: "o {$KEY}", URL: "http://x/{$KEY}", Expression: "last(/h/k)=\"{$KEY}\"", Tags: tags, Enabled: true}},
+	})
+	c := New(s, Options{})
+	if _, err := c.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	i, _ := c.Snapshot().Item(1)
+	h, _ := c.Snapshot().HostByID(1)
+	trigger := c.Snapshot().TriggersOf(1)[0]
+	wantTags := []model.Tag{{Name: "t******", Value: "****** named {$KEY}"}}
+	for _, x := range []struct{ got, want string }{
+		{i.Name, "****** named {$KEY}"},
+		{i.Params, "named {$KEY} s3cret"},
+		{i.AllowedHosts, "named {$KEY}"},
+		{i.Collect.Password, "s3cret"},
+		{h.Interfaces[0].Address, "named {$KEY}"},
+		{h.Interfaces[0].DNS, "s3cret"},
+		{trigger.Name + trigger.EventName + trigger.OpData + trigger.URL, "n ******e ******o ******http://x/******"},
+		{trigger.Expression, `last(/h/k)="s3cret"`},
+	} {
+		if x.got != x.want {
+			t.Errorf("found %q, want %q", x.got, x.want)
+		}
+	}
+	if !slices.Equal(i.Tags, wantTags) || !slices.Equal(trigger.Tags, wantTags) {
+		t.Errorf("tags %v and %v, want %v", i.Tags, trigger.Tags, wantTags)
+	}
+	if got := m.show("{$KEY} {$KEY:x} {$OPEN} {$NONE}"); got != "****** ****** open {$NONE}" {
+		t.Errorf("for people: %q", got)
+	}
 }

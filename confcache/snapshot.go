@@ -71,7 +71,8 @@ func (s *Snapshot) UserMacro(host model.HostID, text string) (string, bool) {
 	if e := s.hosts[host]; e != nil {
 		m.levels = []macroLevel{newLevel(e.host.Macros), m.levels[0]}
 	}
-	return m.resolve(ref)
+	value, _, ok := m.resolve(ref)
+	return value, ok
 }
 
 // Host finds a host by its technical name.

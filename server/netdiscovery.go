@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"sync"
 
@@ -156,6 +157,11 @@ func (n *netDiscovery) rulesOf(proxy string) []string {
 func (n *netDiscovery) Found(ctx context.Context, f *network.Found) (model.HostID, error) {
 	_, actions := n.current()
 	out := &discovery.Outcome{}
+	f.DNS = dnsName(f.DNS)
+	for i := range f.Interfaces {
+		at := &f.Interfaces[i]
+		at.DNS = dnsName(at.DNS)
+	}
 	host := f.Host.HostID
 	if host == 0 {
 		host = n.hostAt(f.IP, f.Proxy)
@@ -169,7 +175,7 @@ func (n *netDiscovery) Found(ctx context.Context, f *network.Found) (model.HostI
 		return f.Host.HostID, errors.Join(out.Failed...)
 	}
 	c := out.Change
-	c.HostID, c.Host, c.Name, c.Group = host, hostName(f.HostName), strings.TrimSpace(f.VisibleName), confdb.DiscoveredGroup
+	c.HostID, c.Host, c.Name, c.Group = host, hostName(f.HostName), visibleName(f.VisibleName), confdb.DiscoveredGroup
 	if c.Proxy = f.Proxy; c.Make {
 		c.Interfaces = append(f.Interfaces, c.Interfaces...)
 	}
@@ -253,10 +259,38 @@ func hostName(text string) string {
 	return strings.TrimSpace(name[:min(len(name), 120)])
 }
 
+// visibleName is what a host is shown as. It comes from outside: a user macro in it stays a text.
+func visibleName(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "{$", "{ $")) }
+
+// dnsName is the name of an address where it can be one, else empty: macros in the addresses of hosts are expanded, and who names an address must not
+// read them.
+func dnsName(text string) string {
+	wrong := func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune("._-", r)
+	}
+	if len(text) > maxDNSBytes || strings.ContainsFunc(text, wrong) {
+		return ""
+	}
+	return text
+}
+
+// ipAddress is an address where it is one, else empty.
+func ipAddress(text string) string {
+	if _, err := netip.ParseAddr(text); err != nil || strings.Contains(text, "{") {
+		return ""
+	}
+	return text
+}
+
 // register registers an agent with what the actions ask for. peer is the address that it speaks from.
 func (n *netDiscovery) register(ctx context.Context, x confdb.Registration, peer string) (model.HostID, bool, error) {
 	e := discovery.HostEvent{Source: discovery.FromAgents, Host: x.Host, Metadata: x.Metadata, Proxy: x.Proxy, IP: peer}
-	for _, i := range x.Interfaces {
+	for n := range x.Interfaces {
+		i := &x.Interfaces[n]
+		// An agent may say of itself what it likes.
+		if i.DNS, i.IP = dnsName(i.DNS), ipAddress(i.IP); i.DNS+i.IP == "" {
+			i.IP = ipAddress(peer)
+		}
 		if e.DNS = i.DNS; i.IP != "" {
 			e.IP = i.IP
 		}

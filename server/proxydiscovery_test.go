@@ -143,3 +143,20 @@ func TestProxies_findsOfWrongClocks(t *testing.T) {
 		}
 	}
 }
+
+// What names a host or an address comes from outside and reads no macros, secret ones least of all.
+func TestNamesFromOutside(t *testing.T) {
+	for text, want := range map[string]string{"db1.example.org": "db1.example.org", "my_host-2.": "my_host-2.", "{$SECRET}.evil.example": "", "a b": "", strings.Repeat("x", 256): ""} {
+		if got := dnsName(text); got != want {
+			t.Errorf("name of an address %q: %q, want %q", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{"10.0.0.1": "10.0.0.1", "fe80::1%eth0": "fe80::1%eth0", "fe80::1%{$SECRET}": "", "{$SECRET}": "", "evil.example": ""} {
+		if got := ipAddress(text); got != want {
+			t.Errorf("address %q: %q, want %q", text, got, want)
+		}
+	}
+	if got := visibleName(" switch {$SECRET} "); got != "switch { $SECRET}" {
+		t.Errorf("visible name: %q", got)
+	}
+}

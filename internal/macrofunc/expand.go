@@ -3,7 +3,8 @@ package macrofunc
 import "strings"
 
 // Expand replaces the discovery macros of a text, also those with a macro function, by their values, found by name with braces. Unknown
-// macros stay. escape, if not nil, is applied to each value that is put in.
+// macros stay. escape, if not nil, is applied to each value that is put in. Values come from outside, so no user macro comes about by them: a space
+// goes between brace and dollar sign.
 func Expand(text string, values map[string]string, escape *strings.Replacer) string {
 	if !strings.Contains(text, "{#") {
 		return text
@@ -30,15 +31,29 @@ func Expand(text string, values map[string]string, escape *strings.Replacer) str
 		switch {
 		case !ok:
 			value = text[at : at+length]
-		case escape != nil:
-			value = escape.Replace(value)
+		default:
+			value = inert(value)
+			if escape != nil {
+				value = escape.Replace(value)
+			}
 		}
-		b.WriteString(text[:at])
-		b.WriteString(value)
+		join(&b, text[:at])
+		join(&b, value)
 		text = text[at+length:]
 	}
-	b.WriteString(text)
+	join(&b, text)
 	return b.String()
+}
+
+// inert breaks the user macros in a text: who says what is discovered must not read macros, least of all secret ones.
+func inert(value string) string { return strings.ReplaceAll(value, "{$", "{ $") }
+
+// join appends a text, so that no user macro begins where it is joined.
+func join(b *strings.Builder, text string) {
+	if strings.HasPrefix(text, "$") && strings.HasSuffix(b.String(), "{") {
+		b.WriteByte(' ')
+	}
+	b.WriteString(text)
 }
 
 // computed is the result of a call, or what stands for one that cannot be computed.
