@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,7 +14,12 @@ import (
 
 // Changes collects what a request changed, for the audit log.
 type Changes struct {
-	mu            sync.Mutex
+	mu   sync.Mutex
+	list []changed
+}
+
+// changed is one object and how it was and is.
+type changed struct {
 	object        string
 	before, after any
 }
@@ -27,7 +33,8 @@ func WithChanges(ctx context.Context) (context.Context, *Changes) {
 }
 
 // Changed says what a request changed: the object and how it was before and after, as values that are encoded in JSON; nil for nothing.
-// The log keeps what is different. Secrets must not be in it; fields that are called like one are left out all the same.
+// The log keeps what is different. Secrets must not be in it; fields that are called like one are left out all the same. Of an object that is named
+// again the last word counts.
 func Changed(ctx context.Context, object string, before, after any) {
 	c, _ := ctx.Value(changesKey{}).(*Changes)
 	if c == nil {
@@ -35,15 +42,40 @@ func Changed(ctx context.Context, object string, before, after any) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.object, c.before, c.after = object, before, after
+	one := changed{object, before, after}
+	if i := slices.IndexFunc(c.list, func(o changed) bool { return o.object == object }); i >= 0 {
+		c.list[i] = one
+		return
+	}
+	c.list = append(c.list, one)
 }
 
 // Entry returns an audit entry of what was said, for an action.
 func (c *Changes) Entry(action, address string) model.AuditEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := model.AuditEntry{Action: action, Object: c.object, Address: address}
-	e.Before, e.After = Difference(c.before, c.after)
+	e := model.AuditEntry{Action: action, Address: address}
+	switch len(c.list) {
+	case 0:
+		return e
+	case 1:
+		e.Object = c.list[0].object
+		e.Before, e.After = Difference(c.list[0].before, c.list[0].after)
+		return e
+	}
+	before, after := map[string]any{}, map[string]any{}
+	names := make([]string, len(c.list))
+	for i, one := range c.list {
+		names[i] = one.object
+		if one.before != nil {
+			before[one.object] = one.before
+		}
+		if one.after != nil {
+			after[one.object] = one.after
+		}
+	}
+	e.Object = strings.Join(names, ", ")
+	e.Before, e.After = Difference(before, after)
 	return e
 }
 
@@ -108,7 +140,7 @@ func plain(v any) any {
 }
 
 // secretWords are in the names of fields whose text is never kept.
-var secretWords = []string{"password", "secret", "psk", "token", "passphrase", "community", "private_key"}
+var secretWords = []string{"password", "secret", "psk", "token", "passphrase", "community", "private_key", "privatekey"}
 
 func redact(v any) any {
 	switch v := v.(type) {

@@ -158,9 +158,9 @@ func (d *decoder) pairs(n *node, key string) []model.Pair {
 
 // scenarioItems are the items of a scenario; like gives what they have in common.
 func scenarioItems(w *model.WebScenario, like itemFields, line int) []itemDef {
-	name := quoteKeyParam(w.Name)
+	name := model.QuoteKeyParam(w.Name)
 	run := itemDef{line: line, itemFields: like}
-	run.key, run.name = "web.test["+name+"]", fmt.Sprintf("Web scenario %q", w.Name)
+	run.key, run.name = model.WebScenarioKey(w.Name), fmt.Sprintf("Web scenario %q", w.Name)
 	run.kind, run.valueType, run.history, run.trends = model.WebTest, model.Text, "0", "0"
 	run.extra = packScenario(scenarioExtra{Scenario: w.Name, Web: w})
 	items := []itemDef{run}
@@ -181,7 +181,7 @@ func scenarioItems(w *model.WebScenario, like itemFields, line int) []itemDef {
 	add("web.test.error["+name+"]", fmt.Sprintf("Last error message of scenario %q.", w.Name), "$.error", "", model.Character)
 	for n := range w.Steps {
 		s := w.Steps[n].Name
-		step, of := quoteKeyParam(s), fmt.Sprintf(" for step %q of scenario %q.", s, w.Name)
+		step, of := model.QuoteKeyParam(s), fmt.Sprintf(" for step %q of scenario %q.", s, w.Name)
 		at := fmt.Sprintf("$.steps[%d].", n)
 		add("web.test.in["+name+","+step+",bps]", "Download speed"+of, at+"in", "Bps", model.Float)
 		add("web.test.time["+name+","+step+",resp]", "Response time"+of, at+"time", "s", model.Float)
@@ -197,12 +197,4 @@ func packScenario(e scenarioExtra) string {
 		panic("confdb: scenario: " + err.Error())
 	}
 	return string(text)
-}
-
-// quoteKeyParam quotes a parameter of an item key where it must be, as Zabbix does.
-func quoteKeyParam(s string) string {
-	if s != "" && s[0] != '"' && s[0] != ' ' && s[0] != '[' && !strings.ContainsAny(s, ",]") {
-		return s
-	}
-	return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"`
 }

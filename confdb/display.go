@@ -66,6 +66,37 @@ func unpackValueMap(name, text string) (*model.ValueMap, error) {
 	return m, nil
 }
 
+// OwnedValueMap is a value map with the host or template that has it: HostID or TemplateID is set.
+type OwnedValueMap struct {
+	model.ValueMap
+	UUID       string
+	HostID     model.HostID
+	TemplateID model.TemplateID
+}
+
+// ValueMaps lists the value maps of all hosts and templates.
+func (d *DB) ValueMaps(ctx context.Context) ([]OwnedValueMap, error) {
+	rows, err := d.sql.QueryContext(ctx, "SELECT coalesce(host_id, 0), coalesce(template_id, 0), uuid, name, mappings FROM value_maps ORDER BY id")
+	if err != nil {
+		return nil, d.wrap("list value maps", err)
+	}
+	var list []OwnedValueMap
+	err = each(rows, func(r *sql.Rows) error {
+		var o OwnedValueMap
+		var text string
+		if err := r.Scan(&o.HostID, &o.TemplateID, &o.UUID, &o.Name, &text); err != nil {
+			return err
+		}
+		m, err := unpackValueMap(o.Name, text)
+		if err == nil {
+			o.ValueMap = *m
+		}
+		list = append(list, o)
+		return err
+	})
+	return list, d.wrap("list value maps", err)
+}
+
 // readValueMaps reads the templates' value maps.
 func (f *definitions) readValueMaps(ctx context.Context, tx *sql.Tx) error {
 	return rowsOf(ctx, tx, func(r *sql.Rows) error {

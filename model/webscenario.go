@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // WebScenario is a web scenario: requests that are made one after another, as a person would open pages.
 type WebScenario struct {
@@ -33,4 +36,15 @@ type WebStep struct {
 	Timeout     time.Duration
 	// Required is a regular expression that the answer must match, StatusCodes what its status must be in; empty for no matter.
 	Required, StatusCodes string
+}
+
+// WebScenarioKey is the key of the item that runs a web scenario.
+func WebScenarioKey(name string) string { return "web.test[" + QuoteKeyParam(name) + "]" }
+
+// QuoteKeyParam quotes a parameter of an item key where it must be, as Zabbix does.
+func QuoteKeyParam(s string) string {
+	if s != "" && s[0] != '"' && s[0] != ' ' && s[0] != '[' && !strings.ContainsAny(s, ",]") {
+		return s
+	}
+	return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"`
 }

@@ -68,7 +68,13 @@ func (s *Server) regexpRoutes() []api.Route {
 }
 
 func (s *Server) listRegexps(r *http.Request) (any, error) {
-	own, err := s.db.Regexps(r.Context())
+	rows, err := s.allRegexps(r.Context())
+	return regexpList{rows}, err
+}
+
+// allRegexps returns the global regular expressions by name: one's own, and the defaults that they do not replace.
+func (s *Server) allRegexps(ctx context.Context) ([]regexpRow, error) {
+	own, err := s.db.Regexps(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +86,7 @@ func (s *Server) listRegexps(r *http.Request) (any, error) {
 		rows[g.Name] = regexpRow{GlobalRegexp: g}
 	}
 	byName := func(a, b regexpRow) int { return cmp.Compare(a.Name, b.Name) }
-	return regexpList{slices.SortedFunc(maps.Values(rows), byName)}, nil
+	return slices.SortedFunc(maps.Values(rows), byName), nil
 }
 
 func (s *Server) putRegexp(r *http.Request) (any, error) {

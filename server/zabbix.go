@@ -243,6 +243,42 @@ func (o zabbixObjects) Proxies() []zabbix.Proxy {
 	return list
 }
 
+// ValueMaps implements zabbix.Objects.
+func (o zabbixObjects) ValueMaps(ctx context.Context) ([]zabbix.ValueMap, error) {
+	list, err := o.db.ValueMaps(ctx)
+	maps := make([]zabbix.ValueMap, 0, len(list))
+	for _, m := range list {
+		maps = append(maps, zabbix.ValueMap(m))
+	}
+	return maps, err
+}
+
+// Regexps implements zabbix.Objects.
+func (o zabbixObjects) Regexps(ctx context.Context) ([]zabbix.Regexp, error) {
+	rows, err := o.allRegexps(ctx)
+	list := make([]zabbix.Regexp, 0, len(rows))
+	for _, r := range rows {
+		list = append(list, zabbix.Regexp(r))
+	}
+	return list, err
+}
+
+// PutRegexp implements zabbix.Objects.
+func (o zabbixObjects) PutRegexp(ctx context.Context, g *model.GlobalRegexp) error {
+	if err := o.db.PutRegexp(ctx, g); err != nil {
+		return regexpError(err)
+	}
+	return o.refresh(ctx)
+}
+
+// DeleteRegexp implements zabbix.Objects.
+func (o zabbixObjects) DeleteRegexp(ctx context.Context, name string) error {
+	if err := o.db.DeleteRegexp(ctx, name); err != nil {
+		return regexpError(err)
+	}
+	return o.refresh(ctx)
+}
+
 // SetHostProxy implements zabbix.Objects.
 func (o zabbixObjects) SetHostProxy(ctx context.Context, id model.HostID, proxy string) error {
 	return o.changed(ctx, o.db.SetHostProxy(ctx, id, proxy))

@@ -238,31 +238,13 @@ func (c *call) changedMedia(p *params, known *alert.Media) (*alert.Media, error)
 
 // deleteAlerting deletes objects of alerting by their ids.
 func deleteAlerting[T any](c *call, kind, answer string, all []T, id, name func(*T) string) ([]byte, error) {
-	ids := c.listIDs()
-	if err := c.done(); err != nil {
-		return nil, err
-	}
 	if c.visible != nil {
 		return nil, errNotAllowed
 	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	var texts, names []string
-	for i := range all {
-		if ids.hasText(id(&all[i])) {
-			texts, names = append(texts, id(&all[i])), append(names, name(&all[i]))
-		}
-	}
-	if len(texts) != len(ids) {
-		return nil, errNotAllowed
-	}
-	for _, one := range names {
-		if err := c.options.Objects.DeleteAlerting(c.ctx, kind, one); err != nil {
-			return nil, notAllowed(err)
-		}
-	}
-	access.Changed(c.ctx, kind, map[string]any{"names": names}, nil)
-	return encodeJSON(map[string]any{answer: texts})
+	return deleteNamed(c, removal[T]{
+		answer: answer, what: kind, id: id, name: name, all: func() ([]T, error) { return all, nil },
+		remove: func(one *T) error { return c.options.Objects.DeleteAlerting(c.ctx, kind, name(one)) },
+	})
 }
 
 func deleteMediaTypes(c *call) ([]byte, error) {

@@ -194,22 +194,19 @@ func changeNetRules(c *call, update bool) ([]byte, error) {
 	if err := c.mustAdminister(); err != nil {
 		return nil, err
 	}
-	given, err := c.objects()
+	next := &network.Config{}
+	ids, err := c.eachObject(func(p *params) (string, error) {
+		r, err := c.readNetRule(p, c.options.Objects.NetRules(), update)
+		next.Rules = append(next.Rules, r)
+		return netRuleID(&r), err
+	}, func() error { // all of them together, or none
+		if err := c.options.Objects.ApplyNetRules(c.ctx, next); err != nil {
+			return invalidParams("%s", err)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	next, ids := &network.Config{}, []string{}
-	for _, p := range given {
-		r, err := c.readNetRule(p, c.options.Objects.NetRules(), update)
-		if err != nil {
-			return nil, err
-		}
-		next.Rules, ids = append(next.Rules, r), append(ids, netRuleID(&r))
-	}
-	if err := c.options.Objects.ApplyNetRules(c.ctx, next); err != nil {
-		return nil, invalidParams("%s", err)
 	}
 	access.Changed(c.ctx, "rules of network discovery", nil, next.Hidden())
 	return encodeJSON(map[string]any{"druleids": ids})
@@ -224,23 +221,9 @@ func deleteNetRules(c *call) ([]byte, error) {
 	if err := c.mustAdminister(); err != nil {
 		return nil, err
 	}
-	ids := c.listIDs()
-	if err := c.done(); err != nil {
-		return nil, err
-	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	gone := slices.DeleteFunc(slices.Clone(c.options.Objects.NetRules()), func(r network.Rule) bool { return !ids.hasText(netRuleID(&r)) })
-	if len(gone) != len(ids) {
-		return nil, errNotAllowed
-	}
-	texts := []string{}
-	for i := range gone {
-		if err := c.options.Objects.DeleteNetRule(c.ctx, gone[i].Name); err != nil {
-			return nil, notAllowed(err)
-		}
-		access.Changed(c.ctx, "rule of network discovery "+gone[i].Name, gone[i].Name, nil)
-		texts = append(texts, netRuleID(&gone[i]))
-	}
-	return encodeJSON(map[string]any{"druleids": texts})
+	return deleteNamed(c, removal[network.Rule]{
+		answer: "druleids", what: "rule of network discovery", id: netRuleID, name: func(r *network.Rule) string { return r.Name },
+		all:    func() ([]network.Rule, error) { return c.options.Objects.NetRules(), nil },
+		remove: func(r *network.Rule) error { return c.options.Objects.DeleteNetRule(c.ctx, r.Name) },
+	})
 }

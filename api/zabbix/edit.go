@@ -17,6 +17,8 @@ type owner struct {
 	members    map[string]json.RawMessage
 	// changed are the members that were set, as they were and are, for the audit log.
 	before, after map[string]json.RawMessage
+	// decoded are members as objects knows them.
+	decoded map[string][]object
 }
 
 // exported is a document: an export of one host or template.
@@ -57,6 +59,7 @@ func (o *owner) set(member string, value any) error {
 	if err != nil {
 		return err
 	}
+	delete(o.decoded, member)
 	o.before[member] = o.members[member]
 	o.after[member] = text
 	if string(text) == `""` || string(text) == "[]" || string(text) == "null" {
@@ -259,15 +262,10 @@ func (p *params) fillInterface(face map[string]any, fresh bool) error {
 			face[member] = p.text(member)
 		}
 	}
-	v, ok := p.get("details")
-	if !ok || string(v) == "[]" {
+	d, ok := p.child("details")
+	if !ok || len(d.object) == 0 {
 		return p.done()
 	}
-	d, err := newParams(v)
-	if err != nil {
-		return err
-	}
-	d.place = p.place + "details/"
 	details := d.snmp()
 	if err := d.done(); err != nil {
 		return err

@@ -237,6 +237,7 @@ type call struct {
 	groupList    []Group
 	templateList []Template
 	content      map[model.HostID]*contents
+	documents    map[model.HostID]*owner
 	groupsByName map[string]uint64
 	// room is how many bytes the answer may have.
 	room int

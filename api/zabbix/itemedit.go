@@ -27,9 +27,9 @@ var (
 	noYes        = []string{"NO", "YES"}
 	// itemNumbers are the members that are numbers in calls and names in exports.
 	itemNumbers = map[string][]string{
-		"type": itemTypes, "value_type": itemValueTypes, "status": enabledNames, "request_method": {"GET", "POST", "PUT", "HEAD"}, "retrieve_mode": {"BODY", "HEADERS", "BOTH"},
-		"post_type": {"RAW", "", "JSON", "XML"}, "output_format": {"RAW", "JSON"}, "follow_redirects": noYes, "verify_peer": noYes, "verify_host": noYes, "allow_traps": noYes,
-		"authtype": {"NONE", "BASIC", "NTLM", "KERBEROS", "DIGEST"},
+		"type": itemTypes, "value_type": itemValueTypes, "status": enabledNames, "request_method": methodNames, "retrieve_mode": retrieveNames,
+		"post_type": postNames, "output_format": {"RAW", "JSON"}, "follow_redirects": noYes, "verify_peer": noYes, "verify_host": noYes, "allow_traps": noYes,
+		"authtype": httpAuthNames,
 	}
 	// itemTexts are the members that are the same in both.
 	itemTexts = []string{
@@ -99,24 +99,32 @@ func (c *call) fillItem(p *params, item object, h *model.Host, o *owner) error {
 	p.fillNumbers(item, itemNumbers)
 	p.fillTags(item)
 	for _, member := range itemPairs {
-		given, ok := p.children(member)
-		if !ok {
-			continue
-		}
-		pairs := []object{}
-		for _, one := range given {
-			one.accept("sortorder")
-			pairs = append(pairs, object{"name": one.text("name"), "value": one.text("value")})
-			p.keep(one.done())
-		}
-		item[member] = pairs
+		p.fillPairs(item, member)
 	}
 	p.fillSteps(item)
 	if err := c.fillItemRefs(p, item, h, o); err != nil {
 		return err
 	}
+	if _, ok := p.get("trapper_hosts"); ok {
+		item["allowed_hosts"] = p.text("trapper_hosts")
+	}
 	p.accept("inventory_link", "flags", "templateid", "uuid")
 	return p.done()
+}
+
+// fillPairs sets a list of names with values.
+func (p *params) fillPairs(into object, member string) {
+	given, ok := p.children(member)
+	if !ok {
+		return
+	}
+	pairs := []object{}
+	for _, one := range given {
+		one.accept("sortorder")
+		pairs = append(pairs, object{"name": one.text("name"), "value": one.text("value")})
+		p.keep(one.done())
+	}
+	into[member] = pairs
 }
 
 // fillItemRefs sets the interface, the master item and the value map, which calls name by id.
@@ -137,23 +145,42 @@ func (c *call) fillItemRefs(p *params, item object, h *model.Host, o *owner) err
 		item["interface_ref"] = faces[i]["interface_ref"]
 	}
 	if id := p.number("master_itemid", 0, math.MaxInt64); id != 0 {
-		master, ok := c.itemRow(model.ItemID(id))
-		if !ok || master.HostID != h.ID {
+		key, ok := c.masterKey(uint64(id), h, o)
+		if !ok {
 			return errNotAllowed
 		}
-		item["master_item"] = object{"key": master.Key}
+		item["master_item"] = object{"key": key}
 	}
 	if id := p.text("valuemapid"); id == "0" {
 		delete(item, "valuemap")
 	} else if id != "" {
-		rows := c.itemsOf(h)
-		i := slices.IndexFunc(rows, func(r itemRow) bool { return r.item != nil && valueMapID(r.item.ValueMap) == id })
+		maps, err := list[exportName](o, "valuemaps")
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(maps, func(m exportName) bool { return formatID(valueMapID(h, m.Name)) == id })
 		if i < 0 {
 			return errNotAllowed
 		}
-		item["valuemap"] = exportName{rows[i].item.ValueMap.Name}
+		item["valuemap"] = maps[i]
 	}
 	return nil
+}
+
+// masterKey is the key of an item of the host, or of a prototype in its document, that another takes its values from.
+func (c *call) masterKey(id uint64, h *model.Host, o *owner) (string, bool) {
+	if r, ok := c.itemRow(model.ItemID(id)); ok && r.HostID == h.ID {
+		return r.Key, true
+	}
+	for _, rule := range documentRules(o) {
+		for _, one := range objectsIn(rule, "item_prototypes") {
+			key := textOf(one, "key", "")
+			if partID(h, itemPrototypeName(textOf(rule, "key", ""), key)) == id {
+				return key, true
+			}
+		}
+	}
+	return "", false
 }
 
 // fillSteps sets preprocessing steps that are given.

@@ -1,7 +1,6 @@
 package zabbix
 
 import (
-	"hash/fnv"
 	"math"
 	"slices"
 	"strconv"
@@ -148,7 +147,7 @@ var itemKind = kind[itemRow]{
 			return r.of(func(i *model.Item) string { return formatID(i.MasterID) }, "0")
 		}},
 		{name: "valuemapid", number: true, get: func(r *itemRow) string {
-			return r.of(func(i *model.Item) string { return valueMapID(i.ValueMap) }, "0")
+			return r.of(valueMapOfItem, "0")
 		}},
 		{name: "lastvalue", get: func(r *itemRow) string { return lastValue(r.values.Last) }},
 		{name: "lastclock", number: true, get: func(r *itemRow) string { return lastTime(r.values.Last, seconds) }},
@@ -175,7 +174,7 @@ func itemSelects() []selection[itemRow] {
 			if r.item == nil || r.item.ValueMap == nil {
 				return []string{}
 			}
-			return formatValueMap(o, &valueMapRow{ValueMap: r.item.ValueMap, host: r.HostID})
+			return formatValueMap(o, &valueMapRow{ValueMap: *r.item.ValueMap, owner: valueMapOwner(r.item)})
 		}},
 		{"selectTriggers", "triggers", func(c *call, o output, r *itemRow) any {
 			return pickAll(o, &triggerKind, c.triggersWith(r.HostID, r.ID))
@@ -295,83 +294,4 @@ func (c *call) readLast(rows []itemRow) error {
 		}
 	}
 	return nil
-}
-
-// valueMapRow is a value map with a host that uses it.
-type valueMapRow struct {
-	*model.ValueMap
-	host model.HostID
-}
-
-// valueMapID is made of what a value map says: maps that are the same have the same id.
-func valueMapID(m *model.ValueMap) string {
-	if m == nil {
-		return "0"
-	}
-	h := fnv.New64a()
-	text := []byte(m.Name)
-	for _, mapping := range m.Mappings {
-		text = append(append(append(text, 0, byte(mapping.Kind)), mapping.Value...), 0)
-		text = append(text, mapping.Text...)
-	}
-	_, _ = h.Write(text)
-	return strconv.FormatUint(h.Sum64()>>11|1, 10)
-}
-
-var valueMapKind = kind[valueMapRow]{
-	name: "value map", id: "valuemapid",
-	fields: []field[valueMapRow]{
-		{name: "valuemapid", number: true, get: func(r *valueMapRow) string { return valueMapID(r.ValueMap) }},
-		{name: "hostid", number: true, get: func(r *valueMapRow) string { return formatID(r.host) }},
-		{name: "name", get: func(r *valueMapRow) string { return r.Name }},
-		{name: "uuid", get: func(*valueMapRow) string { return "" }},
-	},
-}
-
-func mappings(o output, r *valueMapRow) any {
-	k := kind[model.Mapping]{name: "mapping", id: "value", fields: []field[model.Mapping]{
-		{name: "value", get: func(m *model.Mapping) string { return m.Value }},
-		{name: "newvalue", get: func(m *model.Mapping) string { return m.Text }},
-		{name: "type", number: true, get: func(m *model.Mapping) string { return formatInt(int(m.Kind)) }},
-	}}
-	return pickAll(o, &k, r.Mappings)
-}
-
-func formatValueMap(o output, r *valueMapRow) any {
-	object := make(map[string]any)
-	for name, text := range pick(o, &valueMapKind, r) {
-		object[name] = text
-	}
-	if o.has("mappings") {
-		object["mappings"] = mappings(output{all: true}, r)
-	}
-	return object
-}
-
-func getValueMaps(c *call) ([]byte, error) {
-	ids, hosts := c.ids("valuemapids"), c.ids("hostids")
-	var rows []valueMapRow
-	seen := make(map[*model.ValueMap]bool)
-	same := make(map[string]bool)
-	for _, h := range c.hosts() {
-		if !hosts.has(uint64(h.ID)) {
-			continue
-		}
-		for _, r := range c.itemsOf(h) {
-			if r.item == nil || r.item.ValueMap == nil || seen[r.item.ValueMap] {
-				continue
-			}
-			seen[r.item.ValueMap] = true
-			row := valueMapRow{r.item.ValueMap, h.ID}
-			id := valueMapID(row.ValueMap)
-			n, err := strconv.ParseUint(id, 10, 64)
-			if err == nil && !same[id] && ids.has(n) {
-				same[id] = true
-				rows = append(rows, row)
-			}
-		}
-	}
-	k := valueMapKind
-	k.selects = []selection[valueMapRow]{{"selectMappings", "mappings", func(_ *call, o output, r *valueMapRow) any { return mappings(o, r) }}}
-	return answer(c, &k, rows)
 }

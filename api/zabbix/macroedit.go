@@ -20,33 +20,22 @@ func (c *call) onHosts(answer string, find func(*params) (*model.Host, error), c
 // eachOnHosts changes documents of hosts, one for each object of the call: find says which host an object is of, change makes the change and
 // returns the id of what was changed.
 func (c *call) eachOnHosts(find func(*params) (*model.Host, error), change func(*params, *owner, *model.Host) (string, error)) ([]string, error) {
-	given, err := c.objects()
-	if err != nil {
-		return nil, err
-	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	ids := []string{}
-	for _, p := range given {
+	return c.eachObject(func(p *params) (string, error) {
 		c.renew()
 		h, err := find(p)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		o, err := c.readOwner(kindOf(h), h.Host)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		id, err := change(p, o, h)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		if err := c.put(o, false); err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
+		return id, c.put(o, false)
+	}, nil)
 }
 
 // holderInParams finds the host or template that hostid names.

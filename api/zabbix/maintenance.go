@@ -265,30 +265,17 @@ func (c *call) fillMaintained(p *params, m *alert.Maintenance) error {
 }
 
 func deleteMaintenances(c *call) ([]byte, error) {
-	ids := c.listIDs()
-	if err := c.done(); err != nil {
-		return nil, err
-	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	var gone []alert.Maintenance
-	for _, m := range c.options.Objects.Alerting().Maintenances {
-		if ids.hasText(maintenanceID(&m)) && c.mayMaintain(&m, model.Editor) {
-			gone = append(gone, m)
-		}
-	}
-	if len(gone) != len(ids) {
-		return nil, errNotAllowed
-	}
-	texts := []string{}
-	for _, m := range gone {
-		if err := c.options.Objects.DeleteAlerting(c.ctx, "maintenance", m.Name); err != nil {
-			return nil, notAllowed(err)
-		}
-		texts = append(texts, maintenanceID(&m))
-	}
-	access.Changed(c.ctx, "maintenances", gone, nil)
-	return encodeJSON(map[string]any{"maintenanceids": texts})
+	return deleteNamed(c, removal[alert.Maintenance]{
+		answer: "maintenanceids", what: "maintenance", id: maintenanceID, name: func(m *alert.Maintenance) string { return m.Name },
+		all: func() ([]alert.Maintenance, error) {
+			list := slices.Clone(c.options.Objects.Alerting().Maintenances)
+			return slices.DeleteFunc(list, func(m alert.Maintenance) bool { return !c.mayMaintain(&m, model.Editor) }), nil
+		},
+		remove: func(m *alert.Maintenance) error {
+			return c.options.Objects.DeleteAlerting(c.ctx, "maintenance", m.Name)
+		},
+		before: func(m *alert.Maintenance) any { return m },
+	})
 }
 
 // maintained reports whether a host is in maintenance now.

@@ -348,6 +348,28 @@ func (p *params) children(name string) ([]*params, bool) {
 	return list, true
 }
 
+// child reads a member that is an object; an empty array, as PHP writes an empty object, is one too. False is for one that is not given.
+func (p *params) child(name string) (*params, bool) {
+	v, ok := p.get(name)
+	if !ok {
+		return nil, false
+	}
+	if string(v) == "[]" {
+		v = json.RawMessage("{}")
+	}
+	if v[0] != '{' {
+		p.fail(name, "an object is expected")
+		return nil, false
+	}
+	one, err := newParams(v)
+	if err != nil {
+		p.keep(err)
+		return nil, false
+	}
+	one.place = p.place + name + "/"
+	return one, true
+}
+
 // require fails when a member is not given.
 func (p *params) require(name string) {
 	if _, ok := p.get(name); !ok && p.failed == nil {

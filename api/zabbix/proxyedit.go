@@ -3,7 +3,6 @@ package zabbix
 import (
 	"net"
 	"slices"
-	"strconv"
 
 	"tidemark/access"
 	"tidemark/model"
@@ -62,26 +61,18 @@ func changeProxies(c *call, update bool) ([]byte, error) {
 	if err := c.mustAdminister(); err != nil {
 		return nil, err
 	}
-	given, err := c.objects()
-	if err != nil {
-		return nil, err
-	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	ids := []string{}
-	for _, p := range given {
+	return c.each("proxyids", func(p *params) (string, error) {
 		change, err := p.readProxy(c.options.Objects.Proxies(), update)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		id, err := c.options.Objects.PutProxy(c.ctx, model.Proxy{Name: change.name, Description: change.description, Address: change.address})
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		access.Changed(c.ctx, "proxy "+change.name, nil, map[string]string{"description": change.description, "ask_at": change.address})
-		ids = append(ids, formatID(id))
-	}
-	return encodeJSON(map[string]any{"proxyids": ids})
+		return formatID(id), nil
+	})
 }
 
 func createProxies(c *call) ([]byte, error) { return changeProxies(c, false) }
@@ -93,23 +84,9 @@ func deleteProxies(c *call) ([]byte, error) {
 	if err := c.mustAdminister(); err != nil {
 		return nil, err
 	}
-	ids := c.listIDs()
-	if err := c.done(); err != nil {
-		return nil, err
-	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	gone := slices.DeleteFunc(c.options.Objects.Proxies(), func(p Proxy) bool { return !ids[uint64(p.ID)] })
-	if len(gone) != len(ids) {
-		return nil, errNotAllowed
-	}
-	texts := []string{}
-	for _, p := range gone {
-		if err := c.options.Objects.DeleteProxy(c.ctx, p.Name); err != nil {
-			return nil, notAllowed(err)
-		}
-		access.Changed(c.ctx, "proxy "+p.Name, p.Name, nil)
-		texts = append(texts, strconv.FormatUint(uint64(p.ID), 10))
-	}
-	return encodeJSON(map[string]any{"proxyids": texts})
+	return deleteNamed(c, removal[Proxy]{
+		answer: "proxyids", what: "proxy", id: func(p *Proxy) string { return formatID(p.ID) }, name: func(p *Proxy) string { return p.Name },
+		all:    func() ([]Proxy, error) { return c.options.Objects.Proxies(), nil },
+		remove: func(p *Proxy) error { return c.options.Objects.DeleteProxy(c.ctx, p.Name) },
+	})
 }

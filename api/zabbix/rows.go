@@ -31,7 +31,8 @@ type field[T any] struct {
 	get    func(*T) string
 }
 
-// selection is a member that is asked for with a parameter of its own, such as selectTags.
+// selection is a member that is asked for with a parameter of its own, such as selectTags; without a parameter it is a member like others whose
+// value is no text.
 type selection[T any] struct {
 	param, name string
 	// get returns what encodes in JSON: a list of objects for output, or one.
@@ -109,6 +110,10 @@ func readLookup[T any](c *call, k *kind[T]) (*lookup[T], error) {
 		l.sort = append(l.sort, o)
 	}
 	for _, s := range k.selects {
+		if s.param == "" {
+			l.selected = append(l.selected, output{given: l.out.has(s.name), all: true})
+			continue
+		}
 		l.selected = append(l.selected, c.output(s.param))
 	}
 	for i := range k.fields {

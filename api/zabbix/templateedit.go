@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"tidemark/access"
-	"tidemark/model"
 )
 
 // changeTemplates makes templates, or with update changes what they are; items and triggers come with configuration.import.
@@ -14,25 +11,18 @@ func changeTemplates(c *call, update bool) ([]byte, error) {
 	if c.visible != nil { // a template is of all hosts that are linked to it
 		return nil, errNotAllowed
 	}
-	given, err := c.objects()
-	if err != nil {
-		return nil, err
-	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	var made []string
-	for _, p := range given {
+	made, err := c.eachObject(func(p *params) (string, error) {
 		o, err := c.templateOwner(p, update)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		if err := c.editTemplate(p, o); err != nil {
-			return nil, err
+			return "", err
 		}
-		if err := c.put(o, !update); err != nil {
-			return nil, err
-		}
-		made = append(made, o.name)
+		return o.name, c.put(o, !update)
+	}, nil)
+	if err != nil {
+		return nil, err
 	}
 	c.templateList = nil
 	known, err := c.templates()
@@ -127,29 +117,11 @@ func deleteTemplates(c *call) ([]byte, error) {
 	if c.visible != nil {
 		return nil, errNotAllowed
 	}
-	ids := templateSet(c.listIDs())
-	if err := c.done(); err != nil {
-		return nil, err
-	}
-	known, err := c.templates()
-	if err != nil {
-		return nil, err
-	}
-	gone := slices.DeleteFunc(known, func(t Template) bool { return !ids[uint64(t.ID)] })
-	if len(gone) != len(ids) || len(gone) > maxObjects {
-		return nil, errNotAllowed
-	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	texts := []string{}
-	for _, t := range gone {
-		if err := c.options.Objects.DeleteTemplate(c.ctx, t.Template); err != nil {
-			return nil, notAllowed(err)
-		}
-		access.Changed(c.ctx, "template "+t.Template, t.Template, nil)
-		texts = append(texts, templateID(t.ID))
-	}
-	return encodeJSON(map[string]any{"templateids": texts})
+	return deleteNamed(c, removal[Template]{
+		answer: "templateids", what: "template", all: c.templates,
+		id: func(t *Template) string { return templateID(t.ID) }, name: func(t *Template) string { return t.Template },
+		remove: func(t *Template) error { return c.options.Objects.DeleteTemplate(c.ctx, t.Template) },
+	})
 }
 
 // createTemplateGroups makes template groups.
@@ -243,57 +215,4 @@ func compareImport(c *call) ([]byte, error) {
 		}
 	}
 	return encodeJSON(out)
-}
-
-// prototypeRow is a prototype with its rule.
-type prototypeRow struct {
-	model.Prototype
-	rule model.Rule
-}
-
-// getPrototypes lists the prototypes of one kind that the rules of hosts have.
-func getPrototypes(c *call, of model.PrototypeKind, id, name string) ([]byte, error) {
-	ids, hosts, rules := c.ids(id+"s"), c.ids("hostids"), c.ids("discoveryids")
-	k := kind[prototypeRow]{
-		name: "prototype", id: id,
-		fields: []field[prototypeRow]{
-			{name: id, number: true, get: func(r *prototypeRow) string { return formatID(r.ID) }},
-			{name: name, get: func(r *prototypeRow) string { return r.Name }},
-			{name: "discover", number: true, get: func(r *prototypeRow) string { return status(r.Discovers) }},
-			{name: "ruleid", number: true, get: func(r *prototypeRow) string { return formatID(r.rule.ItemID) }},
-		},
-		selects: []selection[prototypeRow]{
-			{"selectHosts", "hosts", func(c *call, o output, r *prototypeRow) any { return c.pickHosts(o, r.rule.HostID) }},
-			{"selectDiscoveryRule", "discoveryRule", func(c *call, o output, r *prototypeRow) any {
-				item, ok := c.configuration.Item(r.rule.ItemID)
-				if !ok {
-					return []string{}
-				}
-				row := ruleRow{r.rule, *item}
-				return pick(o, &ruleKind, &row)
-			}},
-		},
-	}
-	var rows []prototypeRow
-	for _, h := range c.hosts() {
-		if !hosts.has(uint64(h.ID)) {
-			continue
-		}
-		for _, r := range c.configuration.Rules(h.ID) {
-			for _, p := range r.Prototypes {
-				if p.Kind == of && rules.has(uint64(r.ItemID)) && ids.has(uint64(p.ID)) {
-					rows = append(rows, prototypeRow{p, r})
-				}
-			}
-		}
-	}
-	return answer(c, &k, rows)
-}
-
-func getItemPrototypes(c *call) ([]byte, error) {
-	return getPrototypes(c, model.ItemPrototype, "itemid", "name")
-}
-
-func getTriggerPrototypes(c *call) ([]byte, error) {
-	return getPrototypes(c, model.TriggerPrototype, "triggerid", "description")
 }

@@ -141,6 +141,7 @@ type (
 			Key string `json:"key"`
 		} `json:"master_item"`
 		Triggers []documentTrigger `json:"triggers"`
+		ValueMap exportName        `json:"valuemap"`
 	}
 	documentTrigger struct {
 		UUID, Expression, Name, OpData, URL, Priority, Description, Type, Status string
@@ -210,6 +211,9 @@ func (d *documentItem) row(t model.TemplateID, h *model.Host) itemRow {
 		ID: model.ItemID(templateItemID(t, d.Key)), HostID: h.ID, Type: model.ItemType(indexOf(itemTypes, d.Type, 0)), UUID: d.UUID, Key: d.Key, Name: d.Name,
 		Description: d.Description, ValueType: valueType, Units: d.Units, Delay: cmpOr(d.Delay, "1m"), Enabled: d.Status != "DISABLED", Tags: modelTags(d.Tags),
 	}
+	if d.ValueMap.Name != "" {
+		item.TemplateID, item.ValueMap = t, &model.ValueMap{Name: d.ValueMap.Name}
+	}
 	if d.Master.Key != "" {
 		item.MasterID = model.ItemID(templateItemID(t, d.Master.Key))
 	}
@@ -272,5 +276,5 @@ func (c *call) triggersIn(id model.HostID) []model.Trigger {
 
 // renew takes the configuration as it is now.
 func (c *call) renew() {
-	c.configuration, c.content, c.templateList = c.options.Configuration(), nil, nil
+	c.configuration, c.content, c.documents, c.templateList = c.options.Configuration(), nil, nil, nil
 }

@@ -87,26 +87,14 @@ func (o *owner) dropDependencies(gone object) error {
 	if err != nil {
 		return err
 	}
-	drop := func(trigger object) {
-		list, _ := trigger["dependencies"].([]any)
-		list = slices.DeleteFunc(list, func(one any) bool {
-			on, ok := one.(object)
-			return ok && on["name"] == gone["name"] && on["expression"] == gone["expression"]
-		})
-		if len(list) == 0 {
-			delete(trigger, "dependencies")
-		} else {
-			trigger["dependencies"] = list
-		}
-	}
 	for _, trigger := range several {
-		drop(trigger)
+		dropDependency(trigger, gone)
 	}
 	for _, item := range items {
 		nested, _ := item["triggers"].([]any)
 		for _, one := range nested {
 			if trigger, ok := one.(object); ok {
-				drop(trigger)
+				dropDependency(trigger, gone)
 			}
 		}
 	}
@@ -114,6 +102,20 @@ func (o *owner) dropDependencies(gone object) error {
 		return err
 	}
 	return o.setTriggers(several)
+}
+
+// dropDependency ends that a trigger depends on one that is deleted.
+func dropDependency(trigger, gone object) {
+	list, _ := trigger["dependencies"].([]any)
+	list = slices.DeleteFunc(list, func(one any) bool {
+		on, ok := one.(object)
+		return ok && on["name"] == gone["name"] && on["expression"] == gone["expression"]
+	})
+	if len(list) == 0 {
+		delete(trigger, "dependencies")
+	} else {
+		trigger["dependencies"] = list
+	}
 }
 
 // setTriggers sets the triggers that are not below an item.

@@ -105,6 +105,11 @@ type Objects interface {
 	// PutProxy makes a proxy known or gives it another description and address; DeleteProxy removes it.
 	PutProxy(ctx context.Context, p model.Proxy) (model.ProxyID, error)
 	DeleteProxy(ctx context.Context, name string) error
+	ValueMaps(ctx context.Context) ([]ValueMap, error)
+	// Regexps are the global regular expressions by name, with the defaults that nobody has put another in place of.
+	Regexps(ctx context.Context) ([]Regexp, error)
+	PutRegexp(ctx context.Context, g *model.GlobalRegexp) error
+	DeleteRegexp(ctx context.Context, name string) error
 	// Alerts lists messages, the newest first.
 	Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, error)
 	// SetHostProxy assigns a host to a proxy by name; empty is the server itself.
