@@ -72,16 +72,19 @@ func isUnavailable(err error) bool {
 	return ok
 }
 
-// WriteError answers with {"error":{"code":…,"message":…}}.
+// WriteError answers with {"error":{"code":…,"message":…}}. The whole cause of an internal error is logged, and the answer has the id of its request.
 func WriteError(w http.ResponseWriter, err error) {
-	e := AsError(err)
-	var body struct {
-		Error struct {
-			Code    string `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
+	e, id := AsError(err), ""
+	if e.Status == http.StatusInternalServerError {
+		id = ExplainTo(w, err)
 	}
-	body.Error.Code, body.Error.Message = e.Code, e.Message
+	writeError(w, e, id)
+}
+
+// writeError writes an error whose cause is in the log under an id, if it has one.
+func writeError(w http.ResponseWriter, e *Error, id string) {
+	var body ErrorAnswer
+	body.Error.Code, body.Error.Message, body.Error.RequestID = e.Code, Named(e.Message, id), id
 	WriteJSON(w, e.Status, body)
 }
 

@@ -137,8 +137,9 @@ func NewHandler(routes []Route, rest http.Handler, options Options) http.Handler
 
 // ServeHTTP guards, protects and serves one request.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	watched := &statusWriter{ResponseWriter: w}
+	watched := &statusWriter{ResponseWriter: w, failures: &failures{logger: h.logger, method: r.Method, path: r.URL.Path}}
 	defer h.recover(watched, r)
+	r = r.WithContext(context.WithValue(r.Context(), failuresKey{}, watched.failures))
 	setHeaders(w.Header())
 	// A deadline stays on a connection that is used again, so every request sets its own.
 	setDeadlines(w, h.options.Timeout+writeGrace)
@@ -173,11 +174,11 @@ func (h *handler) recover(w *statusWriter, r *http.Request) {
 		panic(reason)
 	}
 	h.panics.Inc()
-	h.logger.Error("a request's handler panicked", "method", r.Method, "path", r.URL.Path, "panic", reason, "stack", string(debug.Stack()))
+	id := w.failures.explain(fmt.Errorf("the handler panicked: %v\n%s", reason, debug.Stack()))
 	if w.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	WriteError(w, &Error{http.StatusInternalServerError, "internal", "the server made a mistake while it answered this request; its log says more"})
+	writeError(w, &Error{http.StatusInternalServerError, "internal", "the server made a mistake while it answered this request"}, id)
 }
 
 // setHeaders sets what every answer carries. The policy allows nothing but the server's own files.
@@ -281,6 +282,8 @@ func (h *handler) limited(w http.ResponseWriter, req *http.Request, r Route) boo
 type statusWriter struct {
 	http.ResponseWriter
 	status int
+	// failures is set in the outermost writer of a request.
+	failures *failures
 }
 
 // WriteHeader remembers the status and passes it on.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -284,4 +285,41 @@ func FuzzGuard(f *testing.F) {
 			t.Errorf("host %q let origin %q in", host, origin)
 		}
 	})
+}
+
+// TestHandler_internalErrors finds the whole cause of an internal error in the log under the id that the answer names, and no folder in the answer.
+func TestHandler_internalErrors(t *testing.T) {
+	var log strings.Builder
+	cause := errors.New("read /var/lib/tidemark/engine/datafile-1: disk on fire")
+	routes := []Route{
+		{Method: "GET", Pattern: "/api/internal", Permission: View, Handler: JSON(func(*http.Request) (any, error) { return nil, cause })},
+		{Method: "GET", Pattern: "/api/panic", Permission: View, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(cause.Error()) })},
+		{Method: "GET", Pattern: "/api/own", Permission: View, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			WriteJSON(w, http.StatusOK, Explain(r.Context(), cause)+Explain(r.Context(), NotFound("nothing")))
+		})},
+		{Method: "GET", Pattern: "/api/missing", Permission: View, Handler: JSON(func(*http.Request) (any, error) { return nil, NotFound("no such thing") })},
+	}
+	h := NewHandler(routes, nil, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for _, path := range []string{"/api/internal", "/api/panic", "/api/own"} {
+		log.Reset()
+		w := get(h, "GET", path, nil)
+		var body ErrorAnswer
+		id := strings.Trim(w.Body.String(), `"`)
+		if path != "/api/own" {
+			if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+				t.Fatalf("%s: %s: %v", path, w.Body, err)
+			}
+			id = body.Error.RequestID
+			if w.Code != http.StatusInternalServerError || !strings.Contains(body.Error.Message, id) || strings.Contains(w.Body.String(), "/var/lib") {
+				t.Errorf("%s: %d %s", path, w.Code, w.Body)
+			}
+		}
+		if len(id) != 16 || strings.Count(log.String(), "request="+id) != 1 || !strings.Contains(log.String(), cause.Error()) || !strings.Contains(log.String(), "path="+path) {
+			t.Errorf("%s has the id %q, and the log is %s", path, id, log.String())
+		}
+	}
+	log.Reset()
+	if w := get(h, "GET", "/api/missing", nil); log.Len() > 0 || strings.Contains(w.Body.String(), "request_id") {
+		t.Errorf("an error that is not the server's: %s, log %s", w.Body, log.String())
+	}
 }

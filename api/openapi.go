@@ -86,6 +86,8 @@ type ErrorAnswer struct {
 	Error struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
+		// RequestID is the word under which the server's log has the whole cause of an internal error.
+		RequestID string `json:"request_id,omitempty"`
 	} `json:"error"`
 }
 

@@ -137,17 +137,21 @@ func classify(err error) *failure {
 	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
 		return &failure{statusClosed, "canceled", err}
 	case errors.As(err, &stored):
-		return &failure{http.StatusInternalServerError, "internal", errors.New(api.Shown(err))}
+		return &failure{http.StatusInternalServerError, "internal", err}
 	}
 	return &failure{http.StatusUnprocessableEntity, "execution", errors.New(api.Shown(err))}
 }
 
 func (f *failure) write(w http.ResponseWriter) {
+	text := f.err.Error()
+	if f.status == http.StatusInternalServerError {
+		text = api.Named(api.Shown(f.err), api.ExplainTo(w, f.err))
+	}
 	api.WriteJSON(w, f.status, struct {
 		Status    string `json:"status"`
 		ErrorType string `json:"errorType"`
 		Error     string `json:"error"`
-	}{"error", f.kind, f.err.Error()})
+	}{"error", f.kind, text})
 }
 
 // answer is the body of a success whose data is small.

@@ -170,16 +170,16 @@ func liveText(v *query.Value) string {
 func (s *stream) sendOverview(r *http.Request) error {
 	data, err := s.api.encodedOverview(r.Context())
 	if err != nil {
-		return s.sendEvent("error", errorData(err))
+		return s.sendEvent("error", errorData(r, err))
 	}
 	return s.sendEvent("overview", data)
 }
 
 // errorData is the body of an error answer.
-func errorData(err error) []byte {
+func errorData(r *http.Request, err error) []byte {
 	var body api.ErrorAnswer
-	e := api.AsError(err)
-	body.Error.Code, body.Error.Message = e.Code, e.Message
+	e, id := api.AsError(err), api.Explain(r.Context(), err)
+	body.Error.Code, body.Error.Message, body.Error.RequestID = e.Code, api.Named(e.Message, id), id
 	data, err := json.Marshal(body)
 	if err != nil {
 		return []byte(`{"error":{"code":"internal","message":""}}`)

@@ -195,6 +195,14 @@ func (a *API) one(r *http.Request, text json.RawMessage, room int) []byte {
 		return appendAnswer(nil, sent.ID, nil, err)
 	}
 	result, err := a.call(r, sent, room)
+	var known *rpcError
+	if err != nil && !errors.As(err, &known) {
+		if id := api.Explain(r.Context(), err); id != "" {
+			known = asRPC(err)
+			known.Data = api.Named(known.Data, id)
+			err = known
+		}
+	}
 	if sent.ID == nil {
 		return nil
 	}
