@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tidemark/alert"
+	"tidemark/client"
 	"tidemark/server"
 )
 
@@ -77,28 +78,15 @@ func alertCommand() *cobra.Command {
 
 // callAlerts sends one request to the running server and returns the body of a good answer.
 func callAlerts(ctx context.Context, f *alertFlags, method, path, kind string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, baseURL(f.http)+path, bytes.NewReader(body))
+	c, err := newClient(ctx, f.http, &http.Client{Timeout: alertTimeout})
 	if err != nil {
-		return nil, fmt.Errorf("alert: %w", err)
+		return nil, err
 	}
-	if body != nil {
-		request.Header.Set("Content-Type", kind)
-	}
-	authorize(request)
-	client := http.Client{Timeout: alertTimeout}
-	answer, err := client.Do(request)
+	text, err := c.Send(ctx, client.Request{Method: method, Path: path, Body: body, ContentType: kind})
 	if err != nil {
-		return nil, fmt.Errorf("alert: no answer from the server at %s: %w; is it running?", f.http, err)
+		return nil, fmt.Errorf("alert: %w", toldBy(f.http, err))
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAlertAnswer))
-	if err != nil {
-		return nil, fmt.Errorf("alert: %w", err)
-	}
-	if answer.StatusCode == http.StatusOK {
-		return text, nil
-	}
-	return nil, fmt.Errorf("alert: %w", refusal(answer.StatusCode, text, request.Header.Get("Authorization") != ""))
+	return text, nil
 }
 
 // readAlertFile reads a file of alerting configuration.

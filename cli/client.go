@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tidemark/client"
 	"tidemark/server"
 )
 
@@ -117,7 +118,7 @@ func (t *target) call(c *cobra.Command, method, path string, body, into any) err
 	}
 	if status != http.StatusOK {
 		token, _ := c.Context().Value(tokenKey{}).(string)
-		return refusal(status, text, token != "")
+		return refusal(client.ReadError(status, text, token != ""))
 	}
 	if into == nil {
 		return nil
@@ -128,18 +129,12 @@ func (t *target) call(c *cobra.Command, method, path string, body, into any) err
 	return nil
 }
 
-// refusal is what a server says that it does not do; sent says that a token was sent. Without one the server's advice to sign in is no help here.
-func refusal(status int, text []byte, sent bool) error {
-	var answer struct {
-		Error struct{ Message string }
-	}
-	if json.Unmarshal(text, &answer) != nil || answer.Error.Message == "" {
-		return fmt.Errorf("the server answered %d %s", status, http.StatusText(status))
-	}
-	if status == http.StatusUnauthorized && !sent {
+// refusal is what a server says that it does not do. Without a token its advice to sign in is no help here.
+func refusal(e *client.Error) error {
+	if e.Status == http.StatusUnauthorized && !e.TokenSent {
 		return fmt.Errorf("no token was sent and one is needed: give it with --token-file FILE, --token or in %s (an administrator makes one with tidemark token create, or on the page)", tokenVariable)
 	}
-	return errors.New(answer.Error.Message)
+	return e
 }
 
 func (t *target) send(c *cobra.Command, method, path string, body []byte) (status int, text []byte, err error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tidemark/client"
 	"tidemark/storage/postgres"
 )
 
@@ -27,7 +28,7 @@ func TestRefusal(t *testing.T) {
 		{"other", http.StatusNotFound, `{"error":{"message":"no such host"}}`, false, "no such host"},
 		{"no JSON", http.StatusBadGateway, "<html>", true, "the server answered 502 Bad Gateway"},
 	} {
-		if err := refusal(test.status, []byte(test.text), test.sent); !strings.Contains(err.Error(), test.want) {
+		if err := refusal(client.ReadError(test.status, []byte(test.text), test.sent)); !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %q, expected %q", test.name, err, test.want)
 		}
 	}
@@ -36,18 +37,18 @@ func TestRefusal(t *testing.T) {
 // TestServerClient_otherStore asks a server on the embedded engine for what only PostgreSQL has.
 func TestServerClient_otherStore(t *testing.T) {
 	address, _ := serve(t, t.TempDir())
-	client := serverClient{address: address}
+	c := serverClient{address: address}
 	var h postgres.Housekeeping
-	err := client.call(context.Background(), http.MethodGet, "/api/storage/housekeeping", nil, &h)
+	err := c.call(context.Background(), http.MethodGet, "/api/storage/housekeeping", nil, &h)
 	if err == nil || !strings.Contains(err.Error(), "housekeeping is for PostgreSQL") {
 		t.Errorf("housekeeping: %v", err)
 	}
-	c := tokenCommand()
-	c.SetArgs([]string{"create", "grafana", "--user", "nobody", "--http", address})
-	c.SetOut(&bytes.Buffer{})
-	c.SetErr(&bytes.Buffer{})
-	c.SilenceUsage = true
-	if err := c.ExecuteContext(context.Background()); err == nil || !strings.Contains(err.Error(), `there is no user "nobody"`) {
+	verb := tokenCommand()
+	verb.SetArgs([]string{"create", "grafana", "--user", "nobody", "--http", address})
+	verb.SetOut(&bytes.Buffer{})
+	verb.SetErr(&bytes.Buffer{})
+	verb.SilenceUsage = true
+	if err := verb.ExecuteContext(context.Background()); err == nil || !strings.Contains(err.Error(), `there is no user "nobody"`) {
 		t.Errorf("token create: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"tidemark/client"
 )
 
 // getOptions say what is listed, and how much of it.
@@ -113,27 +116,15 @@ func localTime(millis int64) string {
 }
 
 func (o *getOptions) getProblems(c *cobra.Command) error {
-	query := url.Values{}
-	if !o.all {
-		query.Set("open", "true")
-	}
+	filter := client.ProblemFilter{Open: !o.all}
 	if o.severity != "" {
-		query.Set("severity", o.severity)
+		filter.Severities = strings.Split(o.severity, ",")
 	}
+	query := filter.Query()
 	if err := o.hostFilter(c.Context(), query); err != nil {
 		return err
 	}
-	var list struct {
-		Problems []struct {
-			EventID              string `json:"event_id"`
-			Severity, Host, Name string
-			At                   int64
-			RecoveredAt          *int64 `json:"recovered_at"`
-			Acknowledged         bool
-			Suppression          *struct{ Until *int64 }
-		}
-		Next string
-	}
+	var list client.ProblemList
 	return o.list(c, "/api/problems", query, &list, func(w io.Writer) {
 		fmt.Fprintln(w, "ID\tSINCE\tUNTIL\tSEVERITY\tHOST\tPROBLEM\tSEEN")
 		for _, p := range list.Problems {
@@ -158,20 +149,8 @@ func (o *getOptions) getProblems(c *cobra.Command) error {
 }
 
 func (o *getOptions) getHosts(c *cobra.Command) error {
-	query := url.Values{}
-	if o.group != "" {
-		query.Set("group", o.group)
-	}
-	var list struct {
-		Hosts []struct {
-			Host, Name, State string
-			Enabled           bool
-			Problems, Items   int
-			LastSeen          *int64 `json:"last_seen"`
-		}
-		Next string
-	}
-	return o.list(c, "/api/hosts", query, &list, func(w io.Writer) {
+	var list client.HostList
+	return o.list(c, "/api/hosts", client.HostFilter{Group: o.group}.Query(), &list, func(w io.Writer) {
 		fmt.Fprintln(w, "HOST\tNAME\tSTATE\tPROBLEMS\tITEMS\tLAST SEEN")
 		for _, h := range list.Hosts {
 			state, seen := h.State, "never"
@@ -187,13 +166,8 @@ func (o *getOptions) getHosts(c *cobra.Command) error {
 	})
 }
 
-// getReading is a value as the server writes it.
-type getReading struct {
-	At    int64
-	Value struct{ V, Mapped string }
-}
-
-func (r *getReading) String() string {
+// shownReading is a value as tables have it; nil is none.
+func shownReading(r *client.Reading) string {
 	if r == nil {
 		return ""
 	}
@@ -201,21 +175,15 @@ func (r *getReading) String() string {
 }
 
 func (o *getOptions) getItems(c *cobra.Command) error {
-	query := url.Values{}
+	query := client.ItemFilter{}.Query()
 	if err := o.hostFilter(c.Context(), query); err != nil {
 		return err
 	}
-	var list struct {
-		Items []struct {
-			ID, Host, Key, Name, Units, State, Error string
-			Last                                     *getReading
-		}
-		Next string
-	}
+	var list client.ItemList
 	return o.list(c, "/api/items", query, &list, func(w io.Writer) {
 		fmt.Fprintln(w, "ID\tHOST\tKEY\tLAST VALUE\tUNITS\tSTATE")
 		for _, i := range list.Items {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%.60s\t%s\t%s\n", i.ID, plainCell(i.Host), plainCell(i.Key), i.Last.String(), plainCell(i.Units), plainCell(cmp.Or(i.Error, i.State)))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%.60s\t%s\t%s\n", i.ID, plainCell(i.Host), plainCell(i.Key), shownReading(i.Last), plainCell(i.Units), plainCell(cmp.Or(i.Error, i.State)))
 		}
 		more(c, list.Next)
 	})
@@ -223,29 +191,18 @@ func (o *getOptions) getItems(c *cobra.Command) error {
 
 // itemID finds an item by host and key.
 func (o *getOptions) itemID(ctx context.Context, host, key string) (string, error) {
-	id, err := o.hostID(ctx, host)
+	c, err := newClient(ctx, o.http, nil)
 	if err != nil {
 		return "", err
 	}
-	query := url.Values{"host": {id}, "search": {key}, "limit": {"10000"}}
-	for {
-		var list struct {
-			Items []struct{ ID, Key string }
-			Next  string
-		}
-		if _, err := o.call(ctx, http.MethodGet, "/api/items?"+query.Encode(), nil, &list); err != nil {
-			return "", err
-		}
-		for _, i := range list.Items {
-			if i.Key == key {
-				return i.ID, nil
-			}
-		}
-		if list.Next == "" {
-			return "", fmt.Errorf("host %q has no item with the key %q; 'tidemark get items --host HOST' lists them", host, key)
-		}
-		query.Set("cursor", list.Next)
+	i, err := c.ItemByKey(ctx, host, key)
+	if errors.Is(err, client.ErrNoObject) {
+		return "", fmt.Errorf("%w; 'tidemark get items --host HOST' lists them", err)
 	}
+	if err != nil {
+		return "", toldBy(o.http, err)
+	}
+	return i.ID, nil
 }
 
 // parseMoment reads a time in RFC 3339 form, or how long ago.
@@ -266,29 +223,20 @@ func (o *getOptions) getValues(c *cobra.Command, host, key string) error {
 	if err != nil {
 		return err
 	}
-	query := url.Values{"from": {strconv.FormatInt(from.UnixMilli(), 10)}}
+	filter := client.ValueFilter{From: from, Newest: o.newest}
 	if o.to != "" {
-		to, err := parseMoment("to", o.to, now)
-		if err != nil {
+		if filter.To, err = parseMoment("to", o.to, now); err != nil {
 			return err
 		}
-		query.Set("to", strconv.FormatInt(to.UnixMilli(), 10))
-	}
-	if o.newest {
-		query.Set("order", "desc")
 	}
 	id, err := o.itemID(c.Context(), host, key)
 	if err != nil {
 		return err
 	}
-	query.Set("item", id)
-	var list struct {
-		Values []getReading
-		Next   string
-	}
-	return o.list(c, "/api/values", query, &list, func(w io.Writer) {
+	var list client.ValueList
+	return o.list(c, "/api/values", filter.Query(id), &list, func(w io.Writer) {
 		for _, v := range list.Values {
-			fmt.Fprintf(w, "%s\t%s\n", time.UnixMilli(v.At).Format("2006-01-02 15:04:05.000"), v.String())
+			fmt.Fprintf(w, "%s\t%s\n", time.UnixMilli(v.At).Format("2006-01-02 15:04:05.000"), shownReading(&v))
 		}
 		more(c, list.Next)
 	})

@@ -3,14 +3,16 @@ package cli
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"tidemark/client"
 )
 
 // hostTLS are the TLS settings of a host as the API has them.
@@ -94,28 +96,23 @@ func (r *remote) hostID(ctx context.Context, name string) (string, error) {
 	if name == newHosts {
 		return "0", nil
 	}
-	cursor := ""
-	for {
-		var list struct {
-			Hosts []struct{ ID, Host string }
-			Next  string
-		}
-		query := url.Values{"search": {name}, "limit": {"1000"}}
-		if cursor != "" {
-			query.Set("cursor", cursor)
-		}
-		if _, err := r.call(ctx, http.MethodGet, "/api/hosts?"+query.Encode(), nil, &list); err != nil {
-			return "", err
-		}
-		for _, h := range list.Hosts {
-			if h.Host == name {
-				return h.ID, nil
-			}
-		}
-		if cursor = list.Next; cursor == "" {
-			return "", fmt.Errorf("the server has no host with the name %q", name)
-		}
+	c, err := newClient(ctx, r.http, nil)
+	if err != nil {
+		return "", err
 	}
+	h, err := c.HostByName(ctx, name)
+	if err != nil {
+		return "", r.missing(err)
+	}
+	return h.ID, nil
+}
+
+// missing gives errors of looking for an object by name the words of commands.
+func (r *remote) missing(err error) error {
+	if errors.Is(err, client.ErrNoObject) {
+		return err
+	}
+	return toldBy(r.http, err)
 }
 
 func showHostTLS(c *cobra.Command, r *remote, name string) error {

@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tidemark/client"
 	"tidemark/confdb"
 	"tidemark/server"
 )
@@ -112,27 +113,18 @@ func importOver(ctx context.Context, address string, file server.File, plan bool
 	if strings.HasSuffix(file.Name, ".json") {
 		kind = "application/json"
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, baseURL(address)+path, bytes.NewReader(file.Source))
+	c, err := newClient(ctx, address, &http.Client{Timeout: 5 * time.Minute})
 	if err != nil {
-		return nil, fmt.Errorf("import: %w", err)
+		return nil, err
 	}
-	request.Header.Set("Content-Type", kind)
-	authorize(request)
-	client := http.Client{Timeout: 5 * time.Minute}
-	answer, err := client.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("import %s: no answer from the server at %s: %w; is it running? for a stopped one use --data", file.Name, address, err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, confdb.MaxImportBytes))
-	if err != nil {
-		return nil, fmt.Errorf("import %s: %w", file.Name, err)
-	}
-	if answer.StatusCode != http.StatusOK {
+	body, err := c.Send(ctx, client.Request{Method: http.MethodPost, Path: path, Body: file.Source, ContentType: kind})
+	if e, ok := errors.AsType[*client.Error](err); ok {
 		// The server does not know the file's name and says import.yaml.
-		message := refusal(answer.StatusCode, body, request.Header.Get("Authorization") != "").Error()
-		message = strings.TrimPrefix(strings.TrimPrefix(message, "import import.yaml: "), "import import.json: ")
+		message := strings.TrimPrefix(strings.TrimPrefix(refusal(e).Error(), "import import.yaml: "), "import import.json: ")
 		return nil, fmt.Errorf("import %s: %s", file.Name, message)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("import %s: %w; for a stopped one use --data", file.Name, toldBy(address, err))
 	}
 	report := &confdb.Report{}
 	into := any(report)

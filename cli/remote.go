@@ -1,16 +1,16 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
-	"time"
+	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"tidemark/client"
 )
 
 // remote is a running server that a command speaks to.
@@ -18,12 +18,6 @@ type remote struct {
 	http   string
 	asJSON bool
 }
-
-const (
-	// remoteTimeout bounds one request, maxRemoteAnswer its answer.
-	remoteTimeout   = time.Minute
-	maxRemoteAnswer = 64 << 20
-)
 
 func (r *remote) add(c *cobra.Command) {
 	f := c.PersistentFlags()
@@ -51,30 +45,13 @@ type sending struct {
 
 // send sends one request and decodes the answer into into.
 func (r *remote) send(ctx context.Context, s sending, into any) ([]byte, error) {
-	base := r.http
-	if !strings.Contains(base, "://") {
-		base = "http://" + base
-	}
-	request, err := http.NewRequestWithContext(ctx, s.method, base+s.path, bytes.NewReader(s.body))
+	c, err := newClient(ctx, r.http, nil)
 	if err != nil {
-		return nil, usagef("--http %q: expected host:port", r.http)
+		return nil, err
 	}
-	if s.kind != "" {
-		request.Header.Set("Content-Type", s.kind)
-	}
-	authorize(request)
-	client := http.Client{Timeout: remoteTimeout}
-	answer, err := client.Do(request)
+	text, err := c.Send(ctx, client.Request{Method: s.method, Path: s.path, Body: s.body, ContentType: s.kind})
 	if err != nil {
-		return nil, fmt.Errorf("no answer from the server at %s: %w; is it running?", r.http, err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxRemoteAnswer))
-	if err != nil {
-		return nil, fmt.Errorf("read the server's answer: %w", err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the server at %s: %w", r.http, refusal(answer.StatusCode, text, request.Header.Get("Authorization") != ""))
+		return nil, toldBy(r.http, err)
 	}
 	if into != nil {
 		if err := json.Unmarshal(text, into); err != nil {
@@ -82,4 +59,25 @@ func (r *remote) send(ctx context.Context, s sending, into any) ([]byte, error) 
 		}
 	}
 	return text, nil
+}
+
+// newClient returns a client of the server that --http names, with the token of the flags or of the environment.
+func newClient(ctx context.Context, address string, own *http.Client) (*client.Client, error) {
+	token, _ := ctx.Value(tokenKey{}).(string)
+	c, err := client.New(client.Options{Address: address, Token: token, HTTP: own})
+	if err != nil {
+		return nil, usagef("--http %q: %w", address, err)
+	}
+	return c, nil
+}
+
+// toldBy says which server an error is of, and what to do when it does not answer or wants a token.
+func toldBy(address string, err error) error {
+	if e, ok := errors.AsType[*client.Error](err); ok {
+		return fmt.Errorf("the server at %s: %w", address, refusal(e))
+	}
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("%w; is it running?", err)
+	}
+	return err
 }

@@ -1,16 +1,16 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"tidemark/client"
 )
 
 // serverClient calls the API of a running server.
@@ -23,62 +23,34 @@ func (c *serverClient) addTo(f *pflag.FlagSet) {
 	f.StringVar(&c.address, "http", "", "address of a running server, host:port or https://host:port")
 }
 
-// maxClientAnswer bounds an answer that is read into memory.
-const maxClientAnswer = 64 << 20
-
 // open sends a request and returns the answer, whose body must be closed. Answers other than 200 are errors with the server's words.
 func (c *serverClient) open(ctx context.Context, method, path string, body any) (*http.Response, error) {
-	var content io.Reader
+	r := client.Request{Method: method, Path: path}
 	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
+		var err error
+		if r.Body, err = json.Marshal(body); err != nil {
 			return nil, err
 		}
-		content = bytes.NewReader(text)
 	}
-	base := c.address
-	if !strings.Contains(base, "://") {
-		base = "http://" + base
-	}
-	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(base, "/")+path, content)
+	api, err := newClient(ctx, c.address, http.DefaultClient) // a backup takes as long as it takes
 	if err != nil {
-		return nil, usagef("--http %q: %w", c.address, err)
+		return nil, err
 	}
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	authorize(request)
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := api.Open(ctx, r)
 	if err != nil {
-		return nil, fmt.Errorf("no answer from the server at %s: %w; is it running?", c.address, err)
+		return nil, toldBy(c.address, err)
 	}
-	if answer.StatusCode == http.StatusOK {
-		return answer, nil
-	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
-	return nil, fmt.Errorf("the server at %s: %w", c.address, refusal(answer.StatusCode, text, request.Header.Get("Authorization") != ""))
+	return answer, nil
 }
 
 // call sends a request and decodes the answer into out, if that is not nil.
 func (c *serverClient) call(ctx context.Context, method, path string, body, out any) error {
-	answer, err := c.open(ctx, method, path, body)
+	api, err := newClient(ctx, c.address, http.DefaultClient)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxClientAnswer+1))
-	if err != nil {
-		return fmt.Errorf("read the answer of the server at %s: %w", c.address, err)
-	}
-	if len(text) > maxClientAnswer {
-		return fmt.Errorf("the answer of the server at %s is larger than %d bytes", c.address, maxClientAnswer)
-	}
-	if out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("read the answer of the server at %s: %w", c.address, err)
+	if err := api.Call(ctx, method, path, body, out); err != nil {
+		return toldBy(c.address, err)
 	}
 	return nil
 }

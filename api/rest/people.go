@@ -146,7 +146,7 @@ func accessError(err error) error {
 	return err
 }
 
-func client(r *http.Request) access.Client {
+func clientOf(r *http.Request) access.Client {
 	return access.Client{Address: r.RemoteAddr, Agent: r.UserAgent()}
 }
 
@@ -163,7 +163,7 @@ func (a *API) login(w http.ResponseWriter, r *http.Request) {
 	err := errors.Join(sameSite(r), decodeBody(r, &body))
 	var session string
 	if err == nil {
-		session, err = a.options.Access.Login(r.Context(), body.Name, body.Password, client(r))
+		session, err = a.options.Access.Login(r.Context(), body.Name, body.Password, clientOf(r))
 	}
 	a.signedIn(w, r, session, err)
 }
@@ -173,7 +173,7 @@ func (a *API) first(w http.ResponseWriter, r *http.Request) {
 	err := errors.Join(sameSite(r), decodeBody(r, &body))
 	var session string
 	if err == nil {
-		session, err = a.options.Access.First(r.Context(), body.Key, body.Name, body.Password, client(r))
+		session, err = a.options.Access.First(r.Context(), body.Key, body.Name, body.Password, clientOf(r))
 	}
 	a.signedIn(w, r, session, err)
 }

@@ -12,29 +12,6 @@ import (
 	"tidemark/model"
 )
 
-// ProblemsUpdate is what is to be done to problems, all of it to all of them. What is left out stays as it is.
-type ProblemsUpdate struct {
-	// EventIDs are the problems, at most 1,000.
-	EventIDs []string `json:"event_ids"`
-	// Acknowledge true marks them as seen, false takes that back.
-	Acknowledge *bool  `json:"acknowledge,omitempty"`
-	Message     string `json:"message,omitempty"`
-	// Severity is the name of the new one.
-	Severity *string `json:"severity,omitempty"`
-	// Suppress true holds back what actions tell of them until SuppressUntil, Unix milliseconds, or until somebody ends it when that is left
-	// out; false ends it.
-	Suppress      *bool `json:"suppress,omitempty"`
-	SuppressUntil int64 `json:"suppress_until,omitempty"`
-	// Close ends them, where the trigger allows that.
-	Close bool `json:"close,omitempty"`
-}
-
-// ProblemsUpdated is the answer to an update.
-type ProblemsUpdated struct {
-	// EventIDs are those that were changed by it: what was so already is left out.
-	EventIDs []string `json:"event_ids"`
-}
-
 // maxUpdated bounds the problems of one update, maxMessageBytes its message.
 const (
 	maxUpdated      = 1000
@@ -79,7 +56,7 @@ func (a *API) acknowledge(r *http.Request) (any, error) {
 		return nil, api.BadRequest(fmt.Sprintf("author is too long, expected at most %d bytes", maxTextBytes))
 	}
 	yes := true
-	u, err := (&ProblemsUpdate{Acknowledge: &yes, Message: body.Message}).update(0)
+	u, err := updateOf(&ProblemsUpdate{Acknowledge: &yes, Message: body.Message}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +84,7 @@ func (a *API) updateProblems(r *http.Request) (any, error) {
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	u, err := body.update(a.options.Now().UnixNano())
+	u, err := updateOf(&body, a.options.Now().UnixNano())
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +127,7 @@ func (a *API) updateAll(ctx context.Context, ids []model.EventID, u model.Proble
 }
 
 // update checks what is asked for. now is in Unix nanoseconds.
-func (b *ProblemsUpdate) update(now int64) (model.ProblemUpdate, error) {
+func updateOf(b *ProblemsUpdate, now int64) (model.ProblemUpdate, error) {
 	u := model.ProblemUpdate{Message: strings.TrimSpace(b.Message)}
 	switch {
 	case len(b.Message) > maxMessageBytes:

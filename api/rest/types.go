@@ -6,299 +6,41 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"tidemark/client"
 	"tidemark/model"
 	"tidemark/query"
 )
 
-// Tag is a name with a value.
-type Tag struct {
-	Tag   string `json:"tag"`
-	Value string `json:"value"`
-}
-
-// Macro is a user macro that is not secret.
-type Macro struct {
-	Macro string `json:"macro"`
-	Value string `json:"value"`
-}
-
-// Host is one host in lists; Metadata and Macros come with a single host only.
-type Host struct {
-	ID        string   `json:"id"`
-	Host      string   `json:"host"`
-	Name      string   `json:"name"`
-	Enabled   bool     `json:"enabled"`
-	Groups    []string `json:"groups"`
-	Templates []string `json:"templates"`
-	Tags      []Tag    `json:"tags"`
-	Problems  int      `json:"problems"`
-	Worst     string   `json:"worst"`
-	Items     int      `json:"items"`
-	LastSeen  *int64   `json:"last_seen"`
-	State     string   `json:"state"`
-	// SeenBy says by what the host was last seen: agent, or values that others bring; empty for never.
-	SeenBy string `json:"seen_by"`
-	// DiscoveredBy is the id of the discovery rule that made the host; items and triggers have it too.
-	DiscoveredBy string  `json:"discovered_by,omitempty"`
-	Metadata     *string `json:"metadata,omitempty"`
-	// Inventory comes with a single host only: what was filled in by hand, and what items fill.
-	Inventory map[string]string `json:"inventory,omitempty"`
-	Macros    []Macro           `json:"macros,omitempty"`
-}
-
-// HostList is a page of hosts.
-type HostList struct {
-	Hosts []Host `json:"hosts"`
-	Total int    `json:"total"`
-	Next  string `json:"next,omitempty"`
-}
-
-// Item is one item in lists; the pointers at the end come with a single item only.
-type Item struct {
-	ID         string            `json:"id"`
-	HostID     string            `json:"host_id"`
-	Host       string            `json:"host"`
-	Key        string            `json:"key"`
-	Name       string            `json:"name"`
-	ValueType  string            `json:"value_type"`
-	Units      string            `json:"units"`
-	Kind       string            `json:"kind"`
-	Labels     map[string]string `json:"labels"`
-	IntervalMS int64             `json:"interval_ms"`
-	Enabled    bool              `json:"enabled"`
-	State      string            `json:"state"`
-	Error      string            `json:"error"`
-	Last       *Reading          `json:"last"`
-	Previous   *Reading          `json:"previous"`
-	// DiscoveredBy is the id of the discovery rule that made the item.
-	DiscoveredBy string `json:"discovered_by,omitempty"`
-
-	Steps       []Step   `json:"steps,omitempty"`
-	Description *string  `json:"description,omitempty"`
-	HistoryDays *float64 `json:"history_days,omitempty"`
-	TrendsDays  *float64 `json:"trends_days,omitempty"`
-}
-
-// Step is one preprocessing step; the numbers are Zabbix's.
-type Step struct {
-	Type      int      `json:"type"`
-	Params    []string `json:"params"`
-	OnFail    int      `json:"on_fail"`
-	FailValue string   `json:"fail_value"`
-}
-
-// ItemList is a page of items.
-type ItemList struct {
-	Items []Item `json:"items"`
-	Total int    `json:"total"`
-	Next  string `json:"next,omitempty"`
-}
-
-// Reading is one value and its time.
-type Reading struct {
-	AtNS  string `json:"at_ns"`
-	At    int64  `json:"at"`
-	Value Value  `json:"value"`
-}
-
-// Value is a value without loss: V is text for every type.
-type Value struct {
-	T string `json:"t"`
-	V string `json:"v"`
-	// Mapped is the text that the item's value map gives the value.
-	Mapped string `json:"mapped,omitempty"`
-	// Level says how bad a log line or a text is: debug, information, warning or error. Only lists of values have it.
-	Level string `json:"level,omitempty"`
-	// Encoding is "base64" for a text that is no UTF-8, which JSON cannot hold; binary values are always in base64.
-	Encoding string `json:"encoding,omitempty"`
-	// Log has what a log line carries besides its text.
-	Log *LogParts `json:"log,omitempty"`
-}
-
-// LogParts are the parts of a log value besides its text.
-type LogParts struct {
-	// At is the time in the line, Unix milliseconds; zero when unknown.
-	At       int64  `json:"at"`
-	Severity uint32 `json:"severity"`
-	EventID  uint32 `json:"event_id"`
-	Source   string `json:"source"`
-}
-
-// ValueList is a page of one item's values.
-type ValueList struct {
-	Item   Item      `json:"item"`
-	Values []Reading `json:"values"`
-	Next   string    `json:"next,omitempty"`
-}
-
-// Chart is columns for drawing.
-type Chart struct {
-	From   int64         `json:"from"`
-	To     int64         `json:"to"`
-	StepMS float64       `json:"step_ms"`
-	Series []ChartSeries `json:"series"`
-}
-
-// ChartSeries is one item of a chart. Where Avg is null a gap begins.
-type ChartSeries struct {
-	ID        string            `json:"id"`
-	Host      string            `json:"host"`
-	Key       string            `json:"key"`
-	Name      string            `json:"name"`
-	Units     string            `json:"units"`
-	Labels    map[string]string `json:"labels"`
-	ValueType string            `json:"value_type"`
-	Source    string            `json:"source"`
-	// Rate says that the values are growth per second of a counter.
-	Rate bool    `json:"rate"`
-	At   []int64 `json:"at"`
-	Avg  Numbers `json:"avg"`
-	Min  Numbers `json:"min,omitempty"`
-	Max  Numbers `json:"max,omitempty"`
-}
-
-// Problem is one problem.
-type Problem struct {
-	EventID      string `json:"event_id"`
-	TriggerID    string `json:"trigger_id"`
-	HostID       string `json:"host_id"`
-	Host         string `json:"host"`
-	HostName     string `json:"host_name"`
-	Name         string `json:"name"`
-	Severity     string `json:"severity"`
-	At           int64  `json:"at"`
-	RecoveredAt  *int64 `json:"recovered_at"`
-	OpData       string `json:"opdata"`
-	Tags         []Tag  `json:"tags"`
-	Acknowledged bool   `json:"acknowledged"`
-	// Suppression is there while the messages of actions are held back.
-	Suppression *Suppression `json:"suppression,omitempty"`
-	// Closable says that it may be closed by hand: it is open and its trigger allows that.
-	Closable bool   `json:"closable"`
-	ValueNow string `json:"value_now"`
-	// Links lead to where the problem is dealt with, such as a ticket.
-	Links []Link `json:"links,omitempty"`
-}
-
-// Suppression is why a problem's messages are held back.
-type Suppression struct {
-	// Until is its end, Unix milliseconds; nil when somebody has to end it.
-	Until *int64 `json:"until"`
-	// Maintenance is its name; empty when somebody suppressed the problem.
-	Maintenance string `json:"maintenance,omitempty"`
-}
-
-// Link is an address with its name.
-type Link struct {
-	Name string `json:"name"`
-	URL  string `json:"url"`
-}
-
-// ProblemList is a page of problems.
-type ProblemList struct {
-	Problems []Problem `json:"problems"`
-	Total    int       `json:"total"`
-	Next     string    `json:"next,omitempty"`
-}
-
-// Trigger is one trigger and its state.
-type Trigger struct {
-	ID                 string `json:"id"`
-	HostID             string `json:"host_id"`
-	Host               string `json:"host"`
-	Name               string `json:"name"`
-	Severity           string `json:"severity"`
-	Expression         string `json:"expression"`
-	RecoveryExpression string `json:"recovery_expression"`
-	State              string `json:"state"`
-	Error              string `json:"error"`
-	Enabled            bool   `json:"enabled"`
-	ChangedAt          *int64 `json:"changed_at"`
-	DiscoveredBy       string `json:"discovered_by,omitempty"`
-}
-
-// TriggerList is a page of triggers.
-type TriggerList struct {
-	Triggers []Trigger `json:"triggers"`
-	Total    int       `json:"total"`
-	Next     string    `json:"next,omitempty"`
-}
-
-// SearchResult is one thing that a search found.
-type SearchResult struct {
-	Kind     string `json:"kind"`
-	ID       string `json:"id"`
-	Title    string `json:"title"`
-	Subtitle string `json:"subtitle"`
-	URL      string `json:"url"`
-}
-
-// SearchAnswer is what a search found.
-type SearchAnswer struct {
-	Results []SearchResult `json:"results"`
-}
-
-// Overview is the state of everything.
-type Overview struct {
-	Hosts            HostCounts     `json:"hosts"`
-	Problems         map[string]int `json:"problems"`
-	Oldest           []Problem      `json:"oldest"`
-	ValuesPerSecond  float64        `json:"values_per_second"`
-	HistoryCacheUsed float64        `json:"history_cache_used"`
-	Store            Store          `json:"store"`
-	Version          string         `json:"version"`
-	StartedAt        int64          `json:"started_at"`
-	Time             int64          `json:"time"`
-	// UTCOffsetSeconds is how far the server's local time, in which maintenances are, is ahead of UTC.
-	UTCOffsetSeconds int `json:"utc_offset_seconds"`
-}
-
-// HostCounts counts the enabled hosts by state.
-type HostCounts struct {
-	Total   int `json:"total"`
-	OK      int `json:"ok"`
-	Problem int `json:"problem"`
-	Unknown int `json:"unknown"`
-}
-
-// Store is how full the store is.
-type Store struct {
-	UsedBytes     int64    `json:"used_bytes"`
-	QuotaBytes    int64    `json:"quota_bytes"`
-	From          *int64   `json:"from"`
-	To            *int64   `json:"to"`
-	RetentionDays *float64 `json:"retention_days"`
-}
-
-// Numbers are floats of which those that JSON cannot hold become null.
-type Numbers []float64
-
-// MarshalJSON writes the numbers in the shortest form that reads back the same.
-func (n Numbers) MarshalJSON() ([]byte, error) {
-	b := make([]byte, 0, 2+12*len(n))
-	b = append(b, '[')
-	for i, v := range n {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			b = append(b, "null"...)
-			continue
-		}
-		b = appendFloat(b, v)
-	}
-	return append(b, ']'), nil
-}
-
-// appendFloat writes a float in the shortest form that reads back to the same bits, with an exponent only where JSON
-// and JavaScript would use one.
-func appendFloat(b []byte, v float64) []byte {
-	format := byte('f')
-	if a := math.Abs(v); a != 0 && (a < 1e-6 || a >= 1e21) {
-		format = 'e'
-	}
-	return strconv.AppendFloat(b, v, format, -1, 64)
-}
+// The bodies of requests and answers are those of the Go client, so that both always agree.
+type (
+	Tag             = client.Tag
+	Macro           = client.Macro
+	Host            = client.Host
+	HostList        = client.HostList
+	Item            = client.Item
+	Step            = client.Step
+	ItemList        = client.ItemList
+	Reading         = client.Reading
+	Value           = client.Value
+	LogParts        = client.LogParts
+	ValueList       = client.ValueList
+	Chart           = client.Chart
+	ChartSeries     = client.ChartSeries
+	Problem         = client.Problem
+	Suppression     = client.Suppression
+	Link            = client.Link
+	ProblemList     = client.ProblemList
+	Trigger         = client.Trigger
+	TriggerList     = client.TriggerList
+	SearchResult    = client.SearchResult
+	SearchAnswer    = client.SearchAnswer
+	Overview        = client.Overview
+	HostCounts      = client.HostCounts
+	Store           = client.Store
+	Numbers         = client.Numbers
+	ProblemsUpdate  = client.ProblemsUpdate
+	ProblemsUpdated = client.ProblemsUpdated
+)
 
 // formatValue gives a value its lossless form.
 func formatValue(v *query.Value) Value {
@@ -317,7 +59,7 @@ func formatValue(v *query.Value) Value {
 func valueText(v *query.Value) string {
 	switch v.Type {
 	case model.Float:
-		return string(appendFloat(nil, math.Float64frombits(v.Bits)))
+		return string(client.AppendFloat(nil, math.Float64frombits(v.Bits)))
 	case model.Uint:
 		return strconv.FormatUint(v.Bits, 10)
 	case model.Binary:
