@@ -30,8 +30,12 @@ type Rules interface {
 // Store makes what was found; confdb is one.
 type Store interface {
 	Discover(ctx context.Context, x *model.Discovery) (*model.Discovered, error)
-	// RuleFailed keeps why a rule's value could not be used; an empty reason takes an earlier one away.
-	RuleFailed(ctx context.Context, item model.ItemID, reason string) error
+	// RuleFailed keeps why a rule's value of that time could not be used; an empty reason takes an earlier one away.
+	RuleFailed(ctx context.Context, item model.ItemID, at time.Time, reason string) error
+	// KeepRuleValues keeps values until Discover or RuleFailed ends them; one that is not newer than what was kept or ended before is left out.
+	KeepRuleValues(ctx context.Context, values []model.RuleValue) error
+	// KeptRuleValues calls fn for each value that is kept and returns the time of the newest that was ever kept or ended, Unix nanoseconds.
+	KeptRuleValues(ctx context.Context, fn func(model.RuleValue)) (newest int64, err error)
 	// ExpireDiscovered disables and deletes what was lost and whose time has come.
 	ExpireDiscovered(ctx context.Context, now time.Time) (disabled, deleted int, err error)
 }
@@ -81,24 +85,20 @@ type Engine struct {
 	mu sync.Mutex
 	// room is signalled when something waits, and when a host is free again.
 	room    sync.Cond
-	waiting map[model.ItemID]payload
+	waiting map[model.ItemID]*payload
 	order   []model.ItemID
 	bytes   int
+	// working are the values that workers have; newest is the time of the newest value, Unix nanoseconds: no two have the same.
+	working map[model.ItemID]*payload
+	newest  int64
 	busy    map[model.HostID]bool
 	done    map[model.ItemID]result
 	closed  bool
+	// keep has room for one sign that there is something to keep.
+	keep chan struct{}
 
 	values, unchanged, failed, created, updated, lost, refused, deleted, disabled, dropped, heldBack *metrics.Counter
 	seconds                                                                                          *metrics.FloatCounter
-}
-
-// payload is a value that waits.
-type payload struct {
-	host   model.HostID
-	text   []byte
-	reason string
-	at     time.Time
-	sum    uint64
 }
 
 // result is what the last value of a rule came to.
@@ -115,8 +115,8 @@ type result struct {
 // New returns an engine; Run works.
 func New(o Options) *Engine {
 	e := &Engine{
-		o: o, logger: o.Logger, now: o.Now, seed: maphash.MakeSeed(), waiting: map[model.ItemID]payload{}, busy: map[model.HostID]bool{},
-		done: map[model.ItemID]result{},
+		o: o, logger: o.Logger, now: o.Now, seed: maphash.MakeSeed(), waiting: map[model.ItemID]*payload{}, working: map[model.ItemID]*payload{},
+		busy: map[model.HostID]bool{}, done: map[model.ItemID]result{}, keep: make(chan struct{}, 1),
 	}
 	e.room.L = &e.mu
 	if e.logger == nil {
@@ -146,46 +146,6 @@ func New(o Options) *Engine {
 	return e
 }
 
-// Take takes a value of a rule, or the reason why there is none. The text is copied. It never waits.
-func (e *Engine) Take(item *model.Item, text []byte, reason string) {
-	e.values.Inc()
-	p := payload{host: item.HostID, reason: reason, at: e.now(), sum: maphash.Bytes(e.seed, text)}
-	if reason == "" && len(text) > MaxPayloadBytes {
-		p.reason = fmt.Sprintf("the value has %d bytes; a discovery rule takes at most %d", len(text), MaxPayloadBytes)
-	}
-	revision := e.o.Rules().HostRevision(item.HostID)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	last, waits := e.done[item.ID], false
-	if _, waits = e.waiting[item.ID]; !waits && !e.busy[item.HostID] {
-		same := p.reason == "" && last.applied && last.sum == p.sum && last.revision >= revision && last.reason == ""
-		if same || p.reason != "" && last.reason == p.reason {
-			e.unchanged.Inc()
-			return
-		}
-	}
-	if p.reason == "" {
-		p.text = append([]byte(nil), text...)
-	}
-	e.put(item.ID, p, waits)
-}
-
-// put lets a payload wait; e.mu is held.
-func (e *Engine) put(id model.ItemID, p payload, waits bool) {
-	if waits {
-		e.bytes -= len(e.waiting[id].text)
-		e.dropped.Inc()
-	} else {
-		e.order = append(e.order, id)
-	}
-	if e.bytes+len(p.text) > maxWaitingBytes {
-		p.text, p.reason = nil, "too many values of discovery rules wait; this one was left out"
-	}
-	e.bytes += len(p.text)
-	e.waiting[id] = p
-	e.room.Broadcast()
-}
-
 // Forget drops what is remembered of rules that are gone.
 func (e *Engine) Forget(items []model.ItemID) {
 	e.mu.Lock()
@@ -195,7 +155,7 @@ func (e *Engine) Forget(items []model.ItemID) {
 	}
 }
 
-// Run works until ctx ends; what waits then is left, and comes again with the rule's next value.
+// Run works until ctx ends; what waits then is kept for the next start.
 func (e *Engine) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() {
 		e.mu.Lock()
@@ -204,16 +164,21 @@ func (e *Engine) Run(ctx context.Context) error {
 		e.room.Broadcast()
 	})
 	defer stop()
+	e.load(ctx)
 	var working sync.WaitGroup
 	for range workers {
 		working.Go(func() { e.work(ctx) })
 	}
+	working.Go(func() { e.keepSlow(ctx) })
 	ticker := time.NewTicker(expireEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			working.Wait()
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+			defer cancel()
+			e.keepWaiting(ending, true)
 			return nil
 		case <-ticker.C:
 			e.Expire(ctx)
@@ -228,45 +193,6 @@ func (e *Engine) Expire(ctx context.Context) {
 	e.deleted.Add(deleted)
 	if err != nil && ctx.Err() == nil {
 		e.logger.Error("lost discovered objects could not be deleted; it is tried again", "error", err)
-	}
-}
-
-func (e *Engine) work(ctx context.Context) {
-	for {
-		id, p, ok := e.next()
-		if !ok {
-			return
-		}
-		r := e.Process(ctx, id, p.text, p.reason, p.at)
-		r.sum = p.sum
-		e.mu.Lock()
-		e.done[id] = r
-		delete(e.busy, p.host)
-		e.room.Broadcast()
-		e.mu.Unlock()
-	}
-}
-
-// next waits for a value whose host nobody works on.
-func (e *Engine) next() (model.ItemID, payload, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for {
-		if e.closed {
-			return 0, payload{}, false
-		}
-		for i, id := range e.order {
-			p := e.waiting[id]
-			if e.busy[p.host] {
-				continue
-			}
-			e.order = append(e.order[:i:i], e.order[i+1:]...)
-			delete(e.waiting, id)
-			e.bytes -= len(p.text)
-			e.busy[p.host] = true
-			return id, p, true
-		}
-		e.room.Wait()
 	}
 }
 
@@ -303,7 +229,7 @@ func (e *Engine) Process(ctx context.Context, id model.ItemID, text []byte, reas
 		reason = err.Error()
 	}
 	e.failed.Inc()
-	if err := e.o.Store.RuleFailed(ctx, id, reason); err != nil {
+	if err := e.o.Store.RuleFailed(ctx, id, at, reason); err != nil {
 		if ctx.Err() == nil {
 			e.logger.Error("the error of a discovery rule could not be kept", "rule", rule.Key, "error", err)
 		}

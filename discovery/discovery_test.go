@@ -368,7 +368,7 @@ func TestTake_unchangedCostsNothing(t *testing.T) {
 	item, _ := b.cache.Snapshot().Item(rule.ItemID)
 	take := func(text string, calls int) {
 		t.Helper()
-		b.engine.Take(item, []byte(text), "")
+		b.engine.Take(item, []byte(text), "", nil)
 		b.wait(func() bool { return len(b.engine.waiting) == 0 && len(b.engine.busy) == 0 })
 		b.refresh()
 		if store.calls != calls {
@@ -377,7 +377,7 @@ func TestTake_unchangedCostsNothing(t *testing.T) {
 	}
 	take(`[{"{#IF}":"eth0"}]`, 1)
 	for range 10_000 {
-		b.engine.Take(item, []byte(`[{"{#IF}":"eth0"}]`), "")
+		b.engine.Take(item, []byte(`[{"{#IF}":"eth0"}]`), "", nil)
 	}
 	take(`[{"{#IF}":"eth0"}]`, 1)
 	take(`[{"{#IF}":"eth1"}]`, 2)
@@ -419,10 +419,10 @@ func TestTake_newestWins(t *testing.T) {
 	b := newBench(t, template)
 	item, _ := b.cache.Snapshot().Item(b.rule("h", "ifs").ItemID)
 	for i := range 100 {
-		b.engine.Take(item, fmt.Appendf(nil, `[{"{#IF}":"e%d"}]`, i), "")
+		b.engine.Take(item, fmt.Appendf(nil, `[{"{#IF}":"e%d"}]`, i), "", nil)
 	}
-	b.engine.Take(item, nil, "cannot be reached")
-	b.engine.Take(item, []byte(`[{"{#IF}":"eth0"}]`), "")
+	b.engine.Take(item, nil, "cannot be reached", nil)
+	b.engine.Take(item, []byte(`[{"{#IF}":"eth0"}]`), "", nil)
 	id, p, ok := b.engine.next()
 	if !ok || id != item.ID || string(p.text) != `[{"{#IF}":"eth0"}]` || len(b.engine.waiting) != 0 || b.engine.bytes != 0 {
 		t.Errorf("%d %q, %d waiting", id, p.text, len(b.engine.waiting))

@@ -172,6 +172,15 @@ type Discovery struct {
 	At time.Time
 }
 
+// RuleValue is a value of a discovery rule that waits.
+type RuleValue struct {
+	Item ItemID
+	Host HostID
+	// At is when it came, Unix nanoseconds.
+	At   int64
+	Text []byte
+}
+
 // Discovered is what became of a Discovery.
 type Discovered struct {
 	// Created, Updated, Lost and Deleted count objects; Refused those that could not be made, of which Reasons names the first few.

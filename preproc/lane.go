@@ -101,6 +101,7 @@ func (p *Processor) follow(t task) {
 	b.ArrivedAt = t.arrivedAt
 	b.Append(t.item.ID, t.at, model.Raw, 0)
 	b.Flags[0] = t.flags
+	b.Done = append(b.Done, t.done...)
 	if !p.apply(b, 0, t.item, t.in) {
 		b.Truncate(0)
 		if t.item.RuleID == 0 {
@@ -110,7 +111,6 @@ func (p *Processor) follow(t task) {
 	if b.Len() > 1 {
 		p.dependents.Add(b.Len() - 1)
 	}
-	b.Done = append(b.Done, t.done...)
 	p.busy.Add(time.Since(start).Seconds())
 	if b.Len() == 0 {
 		b.Finish(nil)

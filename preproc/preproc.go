@@ -31,10 +31,10 @@ type Items interface {
 	Dependents(id model.ItemID) []*model.Item
 }
 
-// Rules takes the values of discovery rules after their steps. Take must not keep text and must not wait. reason, if not empty, says why
-// there is no value.
+// Rules takes the values of discovery rules after their steps. Take must not keep text or done and must not wait. reason, if not empty, says why
+// there is no value. Take adds to those of done that must wait until the value is durable, and finishes them then.
 type Rules interface {
-	Take(item *model.Item, text []byte, reason string)
+	Take(item *model.Item, text []byte, reason string, done []*model.Completion)
 }
 
 // FutureLimit is how far ahead of its arrival a value may be dated.
@@ -188,7 +188,7 @@ func (p *Processor) process(b *model.Batch) {
 func (p *Processor) row(b *model.Batch, i int, item *model.Item) (gone, left bool) {
 	if item.Remote && item.RuleID != 0 {
 		v, failure := rowValue(b, i)
-		p.discover(item, input{v, failure, 0})
+		p.discover(b.Done, item, input{v, failure, 0})
 		return true, true
 	}
 	if item.Remote || len(item.Steps) == 0 && !item.HasDependents && item.RuleID == 0 {
@@ -246,7 +246,7 @@ func (p *Processor) apply(b *model.Batch, i int, item *model.Item, in input) boo
 		return false
 	}
 	if item.RuleID != 0 {
-		p.discover(item, in)
+		p.discover(b.Done, item, in)
 		return false
 	}
 	if item.HasDependents {
@@ -264,14 +264,14 @@ func (p *Processor) apply(b *model.Batch, i int, item *model.Item, in input) boo
 	return true
 }
 
-// discover hands the value of a discovery rule on.
-func (p *Processor) discover(item *model.Item, in input) {
+// discover hands the value of a discovery rule on, with the completions of its batch.
+func (p *Processor) discover(done []*model.Completion, item *model.Item, in input) {
 	switch {
 	case p.rules == nil:
 	case in.failure != nil:
-		p.rules.Take(item, nil, in.failure.Error())
+		p.rules.Take(item, nil, in.failure.Error(), done)
 	default:
-		p.rules.Take(item, in.value.bytes(), "")
+		p.rules.Take(item, in.value.bytes(), "", done)
 	}
 }
 

@@ -13,7 +13,7 @@ func (r *remoteItems) Item(model.ItemID) (*model.Item, bool)              { retu
 func (r *remoteItems) ItemByKey(model.HostID, string) (*model.Item, bool) { return nil, false }
 func (r *remoteItems) Dependents(model.ItemID) []*model.Item              { panic("asked for dependents") }
 
-func (r *remoteItems) Take(_ *model.Item, text []byte, reason string) {
+func (r *remoteItems) Take(_ *model.Item, text []byte, reason string, _ []*model.Completion) {
 	r.item.Name = string(text) + reason
 }
 

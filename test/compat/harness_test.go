@@ -98,7 +98,7 @@ func (p *process) kill() {
 	if p.cmd == nil {
 		return
 	}
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	launch.KillGroup(p.cmd.Process.Pid)
 	<-p.done
 	p.cmd = nil
 }

@@ -2,10 +2,12 @@
 package launch
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -85,7 +87,7 @@ func Group(t testing.TB, logFile, name string, args ...string) (pid int, kill fu
 		select {
 		case <-done:
 		default:
-			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+			KillGroup(c.Process.Pid)
 			<-done
 		}
 	}
@@ -97,4 +99,30 @@ func Group(t testing.TB, logFile, name string, args ...string) (pid int, kill fu
 		}
 	})
 	return c.Process.Pid, kill
+}
+
+// KillGroup kills a process group and waits until none of its processes runs any more, for at most 30 s: until then they hold their ports.
+func KillGroup(group int) {
+	_ = syscall.Kill(-group, syscall.SIGKILL)
+	for deadline := time.Now().Add(30 * time.Second); groupRuns(group) && time.Now().Before(deadline); {
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// groupRuns tells whether a process group has a process that is more than an entry waiting for its parent. Source of the fields: proc(5), stat.
+func groupRuns(group int) bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // It ended meanwhile.
+		}
+		// The name in parentheses may have spaces; state, parent and group follow it.
+		_, rest, _ := bytes.Cut(text[max(0, bytes.LastIndexByte(text, ')')):], []byte(" "))
+		fields := bytes.Fields(rest)
+		if len(fields) > 2 && string(fields[2]) == strconv.Itoa(group) && fields[0][0] != 'Z' && fields[0][0] != 'X' {
+			return true
+		}
+	}
+	return false
 }
