@@ -207,14 +207,16 @@ func (a *appended) keep(b *model.Batch, i int, class uint8) {
 	a.p.Classes = append(a.p.Classes, class)
 }
 
-// queueUp makes the rows visible and hands them to the writer, or leaves them in the spool while memory has no room for more.
+// queueUp makes the rows visible and hands them to the writer, or leaves them in the spool while memory has no room for more. The writer may have found
+// them in the spool by then.
 func (db *DB) queueUp(a appended, lsn model.LSN) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	a.p.lsn = lsn
 	kept := a.p.Batch
 	db.keepMarks(kept.Marks)
-	room := db.journal != nil || !db.spilled && db.pendingBytes+int64(a.p.bytes) <= db.o.PendingBytes || len(db.queue) == 0 && !db.spilled
+	refilled := lsn <= db.pushed
+	room := !refilled && (db.journal != nil || !db.spilled && (db.pendingBytes+int64(a.p.bytes) <= db.o.PendingBytes || len(db.queue) == 0))
 	for i, id := range kept.Items {
 		it := db.items.Get(id)
 		it.newest = max(it.newest, kept.At[i])
@@ -228,9 +230,10 @@ func (db *DB) queueUp(a appended, lsn model.LSN) {
 	for _, at := range kept.At {
 		db.high, db.low = max(db.high, at), min(db.low, at)
 	}
-	if room {
+	switch {
+	case room:
 		db.push(a.p)
-	} else {
+	case !refilled:
 		db.spilled = true
 	}
 	poke(db.wake)
@@ -240,7 +243,7 @@ func (db *DB) queueUp(a appended, lsn model.LSN) {
 func (db *DB) push(p *pending) {
 	db.queue = append(db.queue, p)
 	db.pendingBytes += int64(p.bytes)
-	db.queued = p.lsn
+	db.queued, db.pushed = p.lsn, p.lsn
 }
 
 func poke(ch chan struct{}) {

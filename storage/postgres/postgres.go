@@ -60,10 +60,11 @@ type DB struct {
 	// queue are the pending batches, oldest first; pendingBytes is what they take.
 	queue        []*pending
 	pendingBytes int64
-	// spilled says that the spool holds records behind the queue's last, which memory had no room for; queued is that LSN.
-	spilled bool
-	queued  model.LSN
-	applied model.LSN
+	// spilled says that the spool holds records behind the queue's last, which memory had no room for; queued is that LSN. Behind pushed, the LSN of the
+	// last batch that was ever in the queue, queued is only where nothing could be read.
+	spilled        bool
+	queued, pushed model.LSN
+	applied        model.LSN
 	// recovered is the LSN behind the records that an earlier process left.
 	recovered model.LSN
 	// low and high bound all stored times.
