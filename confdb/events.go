@@ -18,7 +18,11 @@ func (d *DB) Record(ctx context.Context, events []model.Event, states []model.Tr
 	if err != nil {
 		return d.wrap("record events", err)
 	}
-	if err := record(ctx, tx, events, states, evaluated); err != nil {
+	if len(events) == 0 && len(states) == 0 && d.postgres != nil && d.postgres.Session != nil {
+		// Servers that take over from each other do not wait for the disk: after a crash of the database the same values are evaluated again.
+		_, err = tx.ExecContext(ctx, "SET LOCAL synchronous_commit = off")
+	}
+	if err = errors.Join(err, record(ctx, tx, events, states, evaluated)); err != nil {
 		return d.wrap("record events", errors.Join(err, tx.Rollback()))
 	}
 	return d.wrap("record events", tx.Commit())

@@ -16,7 +16,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -120,6 +119,9 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // step bounds one statement of the lease, and is the pause between renewals.
 func (o *Options) step() time.Duration { return o.TTL / 6 }
 
+// connectTime bounds the making of a connection.
+func (o *Options) connectTime() time.Duration { return max(2*o.step(), time.Second) }
+
 // grace is the time between the moment when a holder stops and the one when its lease can be taken.
 func (o *Options) grace() time.Duration { return o.TTL / 6 }
 
@@ -159,9 +161,9 @@ func (l *Lease) connect(ctx context.Context) error {
 	if l.conn != nil && !l.conn.IsClosed() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(2*l.o.step(), time.Second))
+	ctx, cancel := context.WithTimeout(ctx, l.o.connectTime())
 	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, l.config)
+	conn, err := l.dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -175,6 +177,16 @@ func (l *Lease) connect(ctx context.Context) error {
 	l.conn = conn
 	return nil
 }
+
+// dial opens a connection for statements of the lease.
+func (l *Lease) dial(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.o.connectTime())
+	defer cancel()
+	return pgx.ConnectConfig(ctx, l.config)
+}
+
+// asynchronously lets the commit of a transaction come back before the disk has it.
+const asynchronously = "SET LOCAL synchronous_commit = off"
 
 // create makes the tables if they are missing. That of the lease has one row; its key is the epoch, because only a change of a key waits for those who have locked
 // the row. That of who waits is for people: nothing depends on it.
@@ -221,51 +233,6 @@ func (l *Lease) close() {
 // Close ends the connection. The lease can be used again.
 func (l *Lease) Close() { l.close() }
 
-// Waiting is a server that waits for the lease. Times are Unix nanoseconds by the database's clock.
-type Waiting struct {
-	Holder  string `json:"holder"`
-	Address string `json:"address"`
-	Since   int64  `json:"since,string"`
-	Seen    int64  `json:"seen,string"`
-}
-
-const (
-	// sayEvery is how often a server that waits says so, and waitingFor how long it then counts as waiting.
-	sayEvery   = 5 * time.Second
-	waitingFor = 20 * time.Second
-	// maxWaiting bounds those that are listed.
-	maxWaiting = 16
-)
-
-const sayWaitingSQL = `INSERT INTO tidemark_waiting AS w (holder, address, since, seen) VALUES ($1, $2, clock_timestamp(), clock_timestamp())
-	ON CONFLICT (holder, address) DO UPDATE SET seen = excluded.seen, since = CASE WHEN w.seen < excluded.seen - $3 * interval '1 microsecond' THEN excluded.since ELSE w.since END`
-
-// sayWaiting tells the one who works that this server waits.
-func (l *Lease) sayWaiting(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.o.step())
-	defer cancel()
-	return pgx.BeginFunc(ctx, l.conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, sayWaitingSQL, l.o.Holder, l.o.Address, waitingFor.Microseconds())
-		return err
-	})
-}
-
-// waiting lists the servers that wait.
-func (l *Lease) waiting(ctx context.Context) ([]Waiting, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.o.step())
-	defer cancel()
-	rows, err := l.conn.Query(ctx, `SELECT holder, address, (extract(epoch FROM since) * 1000000)::bigint * 1000, (extract(epoch FROM seen) * 1000000)::bigint * 1000
-		FROM tidemark_waiting WHERE seen > clock_timestamp() - $1 * interval '1 microsecond' AND (holder, address) <> ($2, $3) ORDER BY since LIMIT $4`,
-		waitingFor.Microseconds(), l.o.Holder, l.o.Address, maxWaiting)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Waiting])
-}
-
 const stateSQL = `SELECT epoch, holder, address, secret, (extract(epoch FROM since) * 1000000)::bigint, (extract(epoch FROM expires - clock_timestamp()) * 1000000)::bigint FROM tidemark_lease`
 
 // Look reads the row.
@@ -311,7 +278,10 @@ func (l *Lease) Wait(ctx context.Context, seen func(State, error)) (*Term, error
 		if err == nil && s.Free() {
 			var t *Term
 			if t, err = l.take(ctx, s.Epoch); t != nil {
-				return t, nil
+				if err = l.secure(ctx, t); err == nil {
+					return t, nil
+				}
+				l.giveUp(t)
 			}
 		}
 		if err == nil && time.Since(said) >= sayEvery {
@@ -330,74 +300,3 @@ func (l *Lease) Wait(ctx context.Context, seen func(State, error)) (*Term, error
 		}
 	}
 }
-
-// endSQL ends the sessions that an earlier term has left, which may be those of a machine that does not answer, and waits a moment for each to be gone.
-const endSQL = `SELECT pg_terminate_backend(pid, 1000) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND pid <> pg_backend_pid()
-	AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-	AND classid = $1::bigint::oid AND objid = ($2::bigint & 4294967295)::oid`
-
-const takeSQL = `UPDATE tidemark_lease SET epoch = epoch + 1, holder = $2, address = $3, secret = CASE WHEN secret = '' THEN $5 ELSE secret END, since = clock_timestamp(), expires = clock_timestamp() + $4 * interval '1 microsecond'
-	WHERE epoch = $1 AND expires <= clock_timestamp() RETURNING (extract(epoch FROM since) * 1000000)::bigint`
-
-// take begins a term after that of an epoch, if it is still free. Without a term and an error somebody else was faster.
-func (l *Lease) take(ctx context.Context, epoch int64) (*Term, error) {
-	secret := ""
-	if l.o.Secret != nil {
-		var err error
-		if secret, err = l.o.Secret(true); err != nil {
-			return nil, err
-		}
-	}
-	began, since := time.Now(), int64(0)
-	err := pgx.BeginFunc(ctx, l.conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1, hashtext(current_schema()))", int32(takeLock)); err != nil {
-			return err
-		}
-		var s State
-		if err := tx.QueryRow(ctx, "SELECT epoch, (extract(epoch FROM expires - clock_timestamp()) * 1000000)::bigint FROM tidemark_lease").Scan(&s.Epoch, (*int64)(&s.ExpiresIn)); err != nil {
-			return err
-		}
-		if s.Epoch != epoch || !s.Free() {
-			return errTaken
-		}
-		if err := l.endSessions(ctx, tx); err != nil {
-			return err
-		}
-		began = time.Now()
-		err := tx.QueryRow(ctx, takeSQL, epoch, l.o.Holder, l.o.Address, l.o.TTL.Microseconds(), secret).Scan(&since)
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = errTaken
-		}
-		if err != nil {
-			return err
-		}
-		// Those that came since the first look; later ones wait for this transaction and find their epoch gone.
-		return l.endSessions(ctx, tx)
-	})
-	if errors.Is(err, errTaken) {
-		return nil, nil
-	}
-	if err != nil {
-		l.close()
-		return nil, err
-	}
-	return l.begin(epoch+1, since*1000, began), nil
-}
-
-// endSessions ends the sessions of the last holder. One that does not end is an error: it might still commit.
-func (l *Lease) endSessions(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, endSQL, int64(sessionLock), int64(l.key))
-	if err != nil {
-		return fmt.Errorf("end the sessions of the last holder: %w", err)
-	}
-	ended, err := pgx.CollectRows(rows, pgx.RowTo[bool])
-	if err == nil && slices.Contains(ended, false) {
-		err = errors.New("one does not end")
-	}
-	if err != nil {
-		return fmt.Errorf("end the sessions of the last holder: %w", err)
-	}
-	return nil
-}
-
-var errTaken = errors.New("taken")

@@ -126,8 +126,13 @@ func (t *Term) Session(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1::int, $2::int)", int32(sessionLock), t.key); err != nil {
 		return err
 	}
-	var epoch int64
-	return t.Fenced(conn.QueryRow(ctx, "SELECT epoch FROM "+t.table+" WHERE epoch = $1 FOR KEY SHARE", t.epoch).Scan(&epoch))
+	return t.Fenced(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, asynchronously); err != nil { // a lock on a row is written, too, and nobody needs it after a crash
+			return err
+		}
+		var epoch int64
+		return tx.QueryRow(ctx, "SELECT epoch FROM "+t.table+" WHERE epoch = $1 FOR KEY SHARE", t.epoch).Scan(&epoch)
+	}))
 }
 
 // Fenced judges the error of a statement with FenceSQL: without a row, and only then, the term is over.
@@ -196,7 +201,7 @@ func (t *Term) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.l.o.step())
 	defer cancel()
 	return pgx.BeginFunc(ctx, t.l.conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
+		if _, err := tx.Exec(ctx, asynchronously); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, "UPDATE tidemark_lease SET expires = clock_timestamp() + $2 * interval '1 microsecond' WHERE epoch = $1", t.epoch, t.l.o.TTL.Microseconds())
@@ -238,7 +243,13 @@ func (t *Term) Release(ctx context.Context) error {
 	if err := t.l.connect(ctx); err != nil {
 		return fmt.Errorf("release the lease, which ends by itself in a moment: %w", err)
 	}
-	_, err := t.l.conn.Exec(ctx, "UPDATE tidemark_lease SET expires = clock_timestamp() WHERE epoch = $1", t.epoch)
+	err := pgx.BeginFunc(ctx, t.l.conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, asynchronously); err != nil { // after a crash the lease expires
+			return err
+		}
+		_, err := tx.Exec(ctx, "UPDATE tidemark_lease SET expires = clock_timestamp() WHERE epoch = $1", t.epoch)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("release the lease, which ends by itself in a moment: %w", err)
 	}

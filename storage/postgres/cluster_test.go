@@ -202,3 +202,43 @@ func (c *cluster) exec(dsn, sql string) (string, error) {
 	}
 	return string(text), err
 }
+
+// stall lets no commit come back that waits for the disk, until resume: it waits for a replica that does not exist.
+func (c *cluster) stall(t testing.TB, dsn string) (resume func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	configure := func(sql string) {
+		t.Helper()
+		for _, sql := range []string{sql, "SELECT pg_reload_conf()"} {
+			if _, err := c.exec(dsn, sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := c.exec(dsn, "CREATE TABLE IF NOT EXISTS stalled ()"); err != nil {
+		t.Fatal(err)
+	}
+	configure("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+	probe, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	probing, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for probing.Err() == nil {
+			_, _ = probe.Exec(probing, "INSERT INTO stalled DEFAULT VALUES")
+		}
+	}()
+	for waits := "0\n"; waits == "0\n"; {
+		if waits, err = c.exec(dsn, fmt.Sprintf("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid = %d", probe.PgConn().PID())); err != nil || ctx.Err() != nil {
+			t.Fatal("commits do not wait: ", errors.Join(err, ctx.Err()))
+		}
+	}
+	stop()
+	<-ended
+	_ = probe.Close(ctx) // it is broken
+	return func() { configure("ALTER SYSTEM RESET synchronous_standby_names") }
+}

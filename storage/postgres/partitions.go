@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"tidemark/model"
 )
@@ -126,6 +125,11 @@ func (db *DB) keep(ctx context.Context) error {
 	}
 	defer conn.Release()
 	var failed error
+	if db.viewsDue.Swap(false) {
+		if failed = db.keepViews(ctx, conn.Conn(), allViews()); failed != nil {
+			db.viewsDue.Store(true)
+		}
+	}
 	for _, t := range db.allTables() {
 		switch t.mode {
 		case Partitions:
@@ -284,14 +288,12 @@ func (db *DB) attempt(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error
 	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {
 		err := db.fenced(ctx, conn, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '300ms'"); err != nil {
+			if _, err := tx.Exec(ctx, briefly); err != nil {
 				return err
 			}
 			return fn(tx)
 		})
-		var refused *pgconn.PgError
-		locked := errors.As(err, &refused) && (refused.Code == "55P03" || refused.Code == "40P01")
-		if !locked || try == tries {
+		if !isLocked(err) || try == tries {
 			return err
 		}
 		select {

@@ -81,6 +81,8 @@ type DB struct {
 	away atomic.Pointer[error]
 	// full says that a value was refused because the spool had no room, since the database was written to last.
 	full atomic.Bool
+	// viewsDue says that the keeper is to look at the views.
+	viewsDue atomic.Bool
 	// values counts rows written since Open; sizeBytes is what the tables take.
 	sizeBytes, rowsEstimate atomic.Int64
 	// room is the last measurement of the database; walHidden says that the size of its log may not be asked for.

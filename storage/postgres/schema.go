@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -94,7 +93,7 @@ func (db *DB) prepareSchema(ctx context.Context) error {
 	if err := db.chooseMode(); err != nil {
 		return err
 	}
-	return db.makeViews(ctx, conn.Conn(), allViews())
+	return db.prepareViews(ctx, conn.Conn())
 }
 
 func (db *DB) migrate(ctx context.Context) error {
@@ -198,7 +197,8 @@ func (db *DB) ensureTables(ctx context.Context, conn *pgx.Conn, keys []tableKey)
 			return fmt.Errorf("create table %s: %w", k, err)
 		}
 	}
-	if err := db.makeViews(ctx, tx, missing); err != nil {
+	// As the last, because of its timeout.
+	if err := db.tryViews(ctx, tx, missing); err != nil {
 		return err
 	}
 	if err := tx.Commit(ctx); err != nil {
@@ -243,61 +243,6 @@ func (db *DB) createTable(ctx context.Context, x executor, k tableKey) error {
 	_, err := x.Exec(ctx, `INSERT INTO tidemark_tables (name, parent, class, mode, step) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
 		k.String(), k.view(), int32(k.class), string(mode), step)
 	return err
-}
-
-// makeViews makes the views with Zabbix's names over the tables of all classes. A table of that name, such as Zabbix's own, is left alone.
-func (db *DB) makeViews(ctx context.Context, x executor, keys []tableKey) error {
-	done := map[string]bool{}
-	for _, k := range keys {
-		if done[k.view()] {
-			continue
-		}
-		done[k.view()] = true
-		var taken bool
-		if err := x.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_class WHERE oid = to_regclass($1) AND relkind <> 'v')", k.view()).Scan(&taken); err != nil {
-			return err
-		}
-		if taken {
-			db.o.Logger.Warn("a table has the name of a view, which is not made", "name", k.view())
-			continue
-		}
-		found := map[tableKey]*tableState{}
-		if err := readTables(ctx, x, found); err != nil {
-			return err
-		}
-		var parts []string
-		for class := range uint8(MaxClasses) {
-			part := tableKey{valueType: k.valueType, class: class, trends: k.trends}
-			if t := found[part]; t != nil {
-				parts = append(parts, part.source(t.old))
-			}
-		}
-		if _, err := x.Exec(ctx, "CREATE OR REPLACE VIEW "+k.view()+" AS "+k.selection(parts)); err != nil {
-			return fmt.Errorf("create view %s: %w", k.view(), err)
-		}
-	}
-	return nil
-}
-
-// selection is the body of a view.
-func (k tableKey) selection(parts []string) string {
-	if len(parts) == 0 {
-		typed := map[string]string{"itemid": "bigint", "num": "bigint"}
-		for _, c := range strings.Split(k.ddl(), ", ") {
-			if name, kind, ok := strings.Cut(strings.TrimSuffix(c, " NOT NULL"), " "); ok && typed[name] == "" {
-				typed[name] = kind
-			}
-		}
-		var columns []string
-		for _, name := range strings.Split(k.public(), ", ") {
-			columns = append(columns, fmt.Sprintf("NULL::%s AS %s", typed[name], name))
-		}
-		return "SELECT " + strings.Join(columns, ", ") + " WHERE false"
-	}
-	for i, p := range parts {
-		parts[i] = "SELECT " + k.public() + " FROM " + p + " AS t"
-	}
-	return strings.Join(parts, " UNION ALL ")
 }
 
 // definedClass returns the class of an item.
