@@ -86,6 +86,9 @@ func (d *dumping) datafile(id datafile.ID) {
 		if h.Incompatible&header.Lean != 0 {
 			d.line("  without the rows of hours that follow from its values")
 		}
+		if h.Incompatible&header.Repeats != 0 {
+			d.line("  with columns that repeat")
+		}
 		switch {
 		case members > 1 && h.Tier == header.Raw:
 			d.line("  stands for %d pairs with numbers from %d to %d", members, first, last)

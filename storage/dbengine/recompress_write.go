@@ -22,6 +22,8 @@ type coldWriter struct {
 	move func(int) error
 	// lean leaves out rows of hours that follow from the values.
 	lean bool
+	// header is that of the datafile; it says that columns repeat when one that does was added.
+	header header.Header
 	// size is what was written, limit what the pair must stay below.
 	size, limit int64
 	buf         []byte
@@ -45,10 +47,12 @@ func (w *coldWriter) begin(run []*pair) error {
 		return err
 	}
 	h.Generation = w.id.Generation
+	h.Incompatible &^= header.Repeats
 	h.Join(run[0].first, membersOf(run))
 	if w.lean {
 		h.Incompatible |= header.Lean
 	}
+	w.header = h
 	w.buf = h.Append(nil)
 	name := w.path(w.id.Name()) + tempSuffix
 	if err := w.db.fs.Remove(name); err != nil && !isNotExist(err) {
@@ -65,6 +69,9 @@ func (w *coldWriter) add(pages []coldPage) error {
 		kind := 0
 		if p.Type.InArena() {
 			kind = 1
+		}
+		if page.Repeats(p.Times) || p.Kind <= extent.Late && kind == 0 && page.Repeats(p.Values) {
+			w.header.Incompatible |= header.Repeats
 		}
 		x := &w.open[kind]
 		x.pages, x.lsns = append(x.pages, p.Page), append(x.lsns, uint64(p.lsn))
@@ -141,6 +148,9 @@ func (w *coldWriter) finish() ([]byte, error) {
 	}
 	err = errors.Join(err, w.file.Close())
 	w.file = nil
+	if err == nil && w.header.Incompatible&header.Repeats != 0 {
+		err = w.writeHeader()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +167,19 @@ func (w *coldWriter) finish() ([]byte, error) {
 		return nil, err
 	}
 	return index, errors.Join(w.db.fs.Rename(name+tempSuffix, name), w.db.fs.SyncDir(w.db.dir))
+}
+
+// writeHeader writes the header again, now that all pages are known. The file has no name yet that a start would look at.
+func (w *coldWriter) writeHeader() error {
+	f, err := w.db.fs.OpenReadWrite(w.path(w.id.Name()) + tempSuffix)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(w.header.Append(nil), 0)
+	if err == nil {
+		err = f.SyncData()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // abort removes what was written: the journalfile first, since a datafile without one is whole and would be taken for the pair.

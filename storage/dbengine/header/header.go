@@ -55,13 +55,16 @@ const Joined uint32 = 1
 // and where that is not there, are made again.
 const Lean uint32 = 2
 
+// Repeats is the incompatible feature of a datafile of values with columns of the scheme for repetitions, which package page had not at first.
+const Repeats uint32 = 4
+
 // known are the incompatible features that this program reads.
 func (m Magic) known() uint32 {
 	switch m {
 	case Log:
 		return Decimals
 	case Datafile:
-		return Joined | Lean
+		return Joined | Lean | Repeats
 	}
 	return 0
 }

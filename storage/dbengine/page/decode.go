@@ -41,7 +41,7 @@ func (f *fields) end() error {
 	return nil
 }
 
-func (c *coder) decodeUints(dst []uint64, b []byte) error { return c.decode(dst, b, rankUnit) }
+func (c *coder) decodeUints(dst []uint64, b []byte) error { return c.decode(dst, b, rankRepeat) }
 
 // decode fills dst, which is not empty, from the integer column b. Schemes below rank r are refused.
 func (c *coder) decode(dst []uint64, b []byte, r rank) error {
@@ -80,6 +80,10 @@ func (c *coder) decode(dst []uint64, b []byte, r rank) error {
 	case schemeSlopes:
 		if r <= rankSlopes {
 			return c.decodeSlopes(dst, f)
+		}
+	case schemeRepeat:
+		if r <= rankRepeat {
+			return c.decodeRepeat(dst, b[1:])
 		}
 	case schemeUnit:
 		if r <= rankUnit {

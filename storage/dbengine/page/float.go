@@ -153,7 +153,7 @@ func (c *coder) encodeDecimal(dst []byte, v []uint64, e int) []byte {
 	}
 	if len(l.outer) == 0 {
 		dst = append(dst, schemeDecimal, byte(e))
-		return c.encode(dst, c.bits, rankUnit)
+		return c.encodeWhole(dst, c.bits)
 	}
 	if len(l.outer) == len(v) {
 		return dst
@@ -171,7 +171,7 @@ func (c *coder) encodeDecimal(dst []byte, v []uint64, e int) []byte {
 	dst = binary.AppendUvarint(append(dst, schemePatched, byte(e)), uint64(len(l.outer)))
 	dst = c.encodeSized(dst, l.outer, rankSlopes)
 	dst = c.encodeSized(dst, l.inner, rankSlopes)
-	return c.encode(dst, c.bits, rankUnit)
+	return c.encodeWhole(dst, c.bits)
 }
 
 // AppendDecimals appends the column of floats that are m, as signed numbers of at most 53 bits, divided by 10^decimals
@@ -206,7 +206,7 @@ func (c *coder) encodeOrdered(dst []byte, v []uint64) []byte {
 	for i, x := range v {
 		c.bits[i] = x ^ uint64(int64(x)>>63)>>1
 	}
-	return c.encode(append(dst, schemeOrdered), c.bits, rankUnit)
+	return c.encodeWhole(append(dst, schemeOrdered), c.bits)
 }
 
 // encodeSplit appends floats as a column of the bits above low, and a stream of those below.
@@ -237,7 +237,7 @@ func (c *coder) decodeFloats(dst []uint64, b []byte) error {
 	case schemePatched:
 		return c.decodePatched(dst, b[1:])
 	case schemeOrdered:
-		if err := c.decode(dst, b[1:], rankUnit); err != nil {
+		if err := c.decode(dst, b[1:], rankRepeat); err != nil {
 			return err
 		}
 		for i, x := range dst {
@@ -256,12 +256,23 @@ func (c *coder) decodeDecimal(dst []uint64, b []byte) error {
 	if len(b) == 0 || b[0] > maxExponent {
 		return corrupt("a decimal exponent above %d", maxExponent)
 	}
-	return c.decodeScaled(dst, b[0], b[1:])
+	return c.decodeScaled(dst, b[0], b[1:], rankRepeat)
 }
 
-// decodeScaled fills dst with the integers of column b divided by a power of ten.
-func (c *coder) decodeScaled(dst []uint64, exponent byte, b []byte) error {
+// decodeScaled fills dst with the integers of column b, of rank r, divided by a power of ten.
+func (c *coder) decodeScaled(dst []uint64, exponent byte, b []byte, r rank) error {
 	power := powers[exponent]
+	if len(b) > 0 && b[0] == schemeRepeat && r <= rankRepeat {
+		again, err := readRepetition(b[1:], len(dst))
+		if err != nil {
+			return err
+		}
+		if again.step == 0 { // only one period needs to be divided
+			err := c.decodeScaled(dst[:again.period], exponent, again.column, rankUnit)
+			again.unroll(dst)
+			return err
+		}
+	}
 	if len(b) > 0 && (b[0]&^schemeCoded == schemeDelta || b[0]&^schemeCoded == schemeDeltaFOR) {
 		// The divider works while the next deltas are added up.
 		h, err := c.readPacked(dst, b[0], fields{rest: b[1:]})
@@ -275,7 +286,7 @@ func (c *coder) decodeScaled(dst []uint64, exponent byte, b []byte) error {
 		}
 		return nil
 	}
-	if err := c.decode(dst, b, rankUnit); err != nil {
+	if err := c.decode(dst, b, r); err != nil {
 		return err
 	}
 	if b[0] == schemeConstant {
@@ -355,7 +366,7 @@ func (c *coder) decodePatched(dst []uint64, b []byte) error {
 	if err := c.decode(l.inner, second, rankSlopes); err != nil {
 		return err
 	}
-	if err := c.decodeScaled(dst, exponent, rest); err != nil {
+	if err := c.decodeScaled(dst, exponent, rest, rankRepeat); err != nil {
 		return err
 	}
 	for i, at := range l.outer {

@@ -148,6 +148,13 @@ func FoldUintRanges(dst []UintFold, b []byte, n, from int, ends []int) ([]UintFo
 	}
 	c := coders.Get().(*coder)
 	defer coders.Put(c)
+	once, err := c.cycle(b, n, to-from)
+	if err != nil {
+		return dst, err
+	}
+	if once != nil {
+		return foldUintTurns(dst, once, from, ends), nil
+	}
 	v, lengths, err := c.foldable(b, n, from, to)
 	if err != nil {
 		return dst, err
@@ -187,11 +194,18 @@ func FoldFloatRanges(dst []FloatFold, b []byte, n, from int, ends []int) ([]Floa
 		}
 		return dst, nil
 	}
+	power := powers[b[1]]
+	once, err := c.cycle(b[2:], n, to-from)
+	if err != nil {
+		return dst, err
+	}
+	if exactTurns(once, to-from) {
+		return foldFloatTurns(dst, once, power, from, ends), nil
+	}
 	v, lengths, err := c.foldable(b[2:], n, from, to)
 	if err != nil {
 		return dst, err
 	}
-	power := powers[b[1]]
 	var r runs
 	for _, end := range ends {
 		var f FloatFold

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"testing"
@@ -16,6 +17,9 @@ func TestFold(t *testing.T) {
 		f, err := FoldUints(AppendUints(nil, v), len(v), from, to)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if g, err := FoldUints(AppendDenseUints(nil, v), len(v), from, to); err != nil || g != f {
+			t.Fatalf("fold of the dense column = %+v, %v; want %+v", g, err, f)
 		}
 		sum := new(big.Int)
 		want := UintFold{Count: to - from}
@@ -41,6 +45,9 @@ func checkFloatFold(t *rapid.T, v []uint64) {
 	f, err := FoldFloats(AppendFloats(nil, v), len(v), from, to)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if g, err := FoldFloats(AppendDenseFloats(nil, v), len(v), from, to); err != nil || fmt.Sprint(g) != fmt.Sprint(f) {
+		t.Fatalf("fold of the dense column = %+v, %v; want %+v", g, err, f)
 	}
 	want := FloatFold{Count: to - from}
 	scale := 0.0

@@ -35,6 +35,10 @@ var kinds = []struct {
 	{"states", false, 0.28, 0.24, func(r *rand.Rand, _ int, _ float64) float64 {
 		return []float64{0, 1 << 20, 7e12, 3}[min(r.IntN(6), 3)]
 	}},
+	// At rest only one period is stored: 79 values, 512, and 30 deltas.
+	{"period", false, 2.53, 0.11, func(_ *rand.Rand, i int, _ float64) float64 { return float64(i % 79 * (i % 79) * 7919 % 1000003) }},
+	{"sawtooth", true, 0.075, 0.032, func(_ *rand.Rand, i int, _ float64) float64 { return float64(i * 37 % 512) }},
+	{"rhythm", false, 0.9, 0.018, func(_ *rand.Rand, i int, x float64) float64 { return x + float64(i%30*(i%30)*7%100) }},
 }
 
 func drawKind(k, n int) []uint64 {

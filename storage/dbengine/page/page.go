@@ -4,7 +4,7 @@
 //
 //	raw, constant, linear                              no packing
 //	FOR, delta-FOR, delta, delta-of-delta, line-FOR     a stream of 64-value blocks, patched (stream.go)
-//	dictionary, runs, slopes, unit                      one or two integer columns
+//	dictionary, runs, slopes, unit, repeat              one or two integer columns
 //	decimal, ordered, split                             floats over integer columns
 //
 // The encoder computes the exact size of the packed schemes from histograms of bit lengths, writes the nested ones where
@@ -47,6 +47,7 @@ const (
 	schemeRuns     = 9  // a column of values and one of lengths
 	schemeSlopes   = 10 // start and a column of deltas
 	schemeUnit     = 11 // unit, start and a column of (value − start) / unit
+	schemeRepeat   = 12 // period, step and a column of the first period (repeat.go)
 
 	// schemeCoded is added to a scheme from FOR to line whose stream is a coded one (coded.go).
 	schemeCoded = 64
@@ -62,6 +63,7 @@ type rank int
 
 const (
 	rankFloat rank = iota
+	rankRepeat
 	rankUnit
 	rankSlopes
 	rankRuns
@@ -85,6 +87,8 @@ type coder struct {
 	// block and padded are a short block and its bytes.
 	block  [blockValues]uint64
 	padded [8 * blockValues]byte
+	// borders is for finding periods.
+	borders []uint32
 	// dict finds distinct values.
 	dict dict
 	// table is for coded streams; nil until the first.
@@ -118,7 +122,7 @@ func words(at []int64) []uint64 {
 func AppendUints(dst []byte, v []uint64) []byte { return appendUints(dst, v, false, false) }
 
 // AppendDenseUints is AppendUints for data at rest: it also tries entropy coding, which takes about a tenth fewer bytes,
-// several times as long to encode and up to twice as long to decode. DecodeUints reads both.
+// several times as long to encode and up to twice as long to decode, and looks for a period. DecodeUints reads both.
 func AppendDenseUints(dst []byte, v []uint64) []byte { return appendUints(dst, v, false, true) }
 
 // DecodeUints appends the n values of the column b to dst. On an error dst is returned as it was.
@@ -129,7 +133,7 @@ func DecodeUints(dst []uint64, b []byte, n int) ([]uint64, error) {
 	out := slices.Grow(dst, n)[:len(dst)+n]
 	c := coders.Get().(*coder)
 	defer coders.Put(c)
-	if err := c.decode(out[len(dst):], b, rankUnit); err != nil {
+	if err := c.decode(out[len(dst):], b, rankRepeat); err != nil {
 		return dst, err
 	}
 	return out, nil
@@ -150,7 +154,7 @@ func DecodeTimes(dst []int64, b []byte, n int) ([]int64, error) {
 	out := slices.Grow(dst, n)[:len(dst)+n]
 	c := coders.Get().(*coder)
 	defer coders.Put(c)
-	if err := c.decode(words(out[len(dst):]), b, rankUnit); err != nil {
+	if err := c.decode(words(out[len(dst):]), b, rankRepeat); err != nil {
 		return dst, err
 	}
 	return out, nil
@@ -210,7 +214,7 @@ func appendUints(dst []byte, v []uint64, lines, dense bool) []byte {
 	defer coders.Put(c)
 	c.lines, c.dense = lines, dense
 	mark := len(dst)
-	dst = c.encode(dst, v, rankUnit)
+	dst = c.encodeWhole(dst, v)
 	return c.verified(dst, mark, v, (*coder).decodeUints)
 }
 

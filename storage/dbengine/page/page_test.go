@@ -17,7 +17,7 @@ func drawUints(t *rapid.T) []uint64 {
 	small := func() uint64 { return rapid.Uint64().Draw(t, "x") >> (64 - width) }
 	every := rapid.IntRange(1, 40).Draw(t, "every")
 	v := make([]uint64, n)
-	kind := rapid.IntRange(0, 7).Draw(t, "kind")
+	kind := rapid.IntRange(0, 8).Draw(t, "kind")
 	sum, slope := base, step
 	for i := range v {
 		switch kind {
@@ -44,6 +44,10 @@ func drawUints(t *rapid.T) []uint64 {
 			v[i] = sum
 		case 7:
 			v[i] = any64.Draw(t, "x")
+		case 8:
+			if v[i] = base + small(); i >= every { // a period
+				v[i] = v[i-every] + step
+			}
 		}
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "outliers") {
@@ -70,8 +74,8 @@ func checkUints(t rapid.TB, v []uint64) {
 	}
 	for _, dense := range []bool{false, true} {
 		c := &coder{dense: dense}
-		plain := c.encode(nil, v, rankUnit)
-		if err := c.decode(got[1:], plain, rankUnit); err != nil || !slices.Equal(got[1:], v) {
+		plain := c.encodeWhole(nil, v)
+		if err := c.decode(got[1:], plain, rankRepeat); err != nil || !slices.Equal(got[1:], v) {
 			t.Fatalf("scheme %d is mended by the check only: %v", plain[0], err)
 		}
 	}

@@ -189,6 +189,12 @@ func referenceUints(b []byte, n int) []uint64 {
 			x += d
 			v[i] = x
 		}
+	case 12:
+		period, step := int(r.uvarint()), r.varint()
+		once := referenceUints(r.b, period)
+		for i := range v {
+			v[i] = once[i%period] + uint64(i/period)*step
+		}
 	case 11:
 		unit, start := r.uvarint(), r.varint()
 		for i, x := range referenceUints(r.b, n) {

@@ -71,10 +71,12 @@ func (c *coder) decodeSpan(b []byte, n, from, to int) ([]uint64, error) {
 			}
 			h.finish(c.check)
 			return c.check[from:to], nil
+		case schemeRepeat:
+			return c.decodePart(b[1:], n, from, to)
 		}
 	}
 	c.check = resize(c.check, n)
-	if err := c.decode(c.check, b, rankUnit); err != nil {
+	if err := c.decode(c.check, b, rankRepeat); err != nil {
 		return nil, err
 	}
 	return c.check[from:to], nil

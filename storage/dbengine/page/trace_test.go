@@ -56,10 +56,14 @@ func describe(b []byte) string {
 	names := map[byte]string{
 		67: "coded FOR", 68: "coded delta-FOR", 69: "coded delta", 70: "coded double",
 		0: "raw", 1: "constant", 2: "linear", 3: "FOR", 4: "delta-FOR", 5: "delta", 6: "double", 7: "line",
-		8: "dict", 9: "runs", 10: "slopes", 11: "unit", 16: "decimal", 17: "patched", 18: "ordered", 19: "split",
+		8: "dict", 9: "runs", 10: "slopes", 11: "unit", 12: "repeat", 16: "decimal", 17: "patched", 18: "ordered", 19: "split",
 	}
 	f := fields{rest: b[1:]}
 	switch b[0] {
+	case schemeRepeat:
+		f.unsigned()
+		f.signed()
+		return "repeat " + describe(f.rest)
 	case schemeUnit:
 		f.unsigned()
 		f.signed()
