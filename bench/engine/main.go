@@ -44,6 +44,7 @@ func run(ctx context.Context, args []string) error {
 	f.Int64Var(&p.memoryMiB, "memory", 384, "limit of the memory cgroup for the columns with a cache of 64 MiB, in MiB")
 	f.StringVar(&p.netdata, "netdata", "netdata/run", "script that runs Netdata's stress test")
 	f.StringVar(&p.dir, "dir", "", "folder to write to (default: a temporary one)")
+	f.BoolVar(&p.restOnly, "rest", false, "measure nothing but the bytes a value at rest")
 	f.BoolVar(&p.asJSON, "json", false, "print JSON")
 	if err := f.Parse(args); err != nil {
 		return err

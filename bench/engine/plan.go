@@ -66,8 +66,10 @@ type figures struct {
 	Cores          float64 `json:"cpu_cores"`
 	RSSBytes       int64   `json:"rss_bytes"`
 	BytesPerSample float64 `json:"bytes_per_sample,omitempty"`
-	QueryP99       float64 `json:"query_p99_ms,omitempty"`
-	AppendP999     float64 `json:"append_p999_ms,omitempty"`
+	// SummariesPerSample is what summaries take beside the values.
+	SummariesPerSample float64 `json:"summaries_per_sample,omitempty"`
+	QueryP99           float64 `json:"query_p99_ms,omitempty"`
+	AppendP999         float64 `json:"append_p999_ms,omitempty"`
 }
 
 func (f figures) perCore() float64 {
@@ -88,6 +90,8 @@ type plan struct {
 	memoryMiB      int64
 	netdata, dir   string
 	asJSON         bool
+	// restOnly leaves out all but the bytes at rest.
+	restOnly bool
 
 	all    map[cell][]figures
 	notes  []string
@@ -137,7 +141,7 @@ func (p *plan) measureEngine(ctx context.Context, kind, engine string) error {
 		return p.measureNetdata(ctx, kind)
 	}
 	var errs []error
-	for _, c := range columns {
+	for _, c := range p.columns() {
 		f, err := p.child(ctx, kind, engine, c)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", c.title, err))
@@ -160,6 +164,9 @@ func (p *plan) measureEngine(ctx context.Context, kind, engine string) error {
 
 func (p *plan) measureNetdata(ctx context.Context, kind string) error {
 	for _, limited := range []bool{false, true} {
+		if p.restOnly {
+			break
+		}
 		cache, err := int64(4*bigCacheBytes), error(nil) // as in its own evaluation
 		var g *cgroup
 		if limited {
@@ -184,6 +191,14 @@ func (p *plan) measureNetdata(ctx context.Context, kind string) error {
 	}
 	p.add(kind, netdataName, atRestColumn, phases["read"]) // what is in its files by then; the newest values are not
 	return nil
+}
+
+// columns are those that are measured.
+func (p *plan) columns() []column {
+	if p.restOnly {
+		return nil
+	}
+	return columns
 }
 
 func (p *plan) group() (*cgroup, error) {
@@ -231,10 +246,14 @@ func (p *plan) child(ctx context.Context, kind, engine string, c column) (f figu
 	if err := json.Unmarshal(out, &r); err != nil {
 		return f, err
 	}
-	return figures{
+	f = figures{
 		Writes: r.WritesPerSecond, Reads: r.ReadsPerSecond, Cores: r.CPUCores, RSSBytes: r.RSSBytes, BytesPerSample: r.BytesPerSample,
 		QueryP99: r.QueryP99, AppendP999: r.AppendP999,
-	}, nil
+	}
+	if r.Samples > 0 {
+		f.SummariesPerSample = float64(r.SummaryBytes) / float64(r.Samples)
+	}
+	return f, nil
 }
 
 // median returns the run with the median of points per core.

@@ -56,6 +56,9 @@ func (p *plan) printTable(kind string) {
 				at = "≥ " // its newest values are in no file
 			}
 			row += fmt.Sprintf(" | %s%.3g", at, f.BytesPerSample)
+			if f.SummariesPerSample > 0 {
+				row += fmt.Sprintf(" (and %.3g of summaries)", f.SummariesPerSample)
+			}
 		} else {
 			row += " | –"
 		}

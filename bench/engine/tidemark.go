@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"tidemark/internal/vfs"
 	"tidemark/model"
@@ -9,7 +10,7 @@ import (
 	"tidemark/storage/dbengine/bench"
 )
 
-// atRest is the engine with its pair closed and written anew when it is flushed: what values, and the rows of hours beside them, take after re-compression.
+// atRest is the engine with its pair closed, summed up and written anew when it is flushed: what values take after re-compression, and their summaries.
 type atRest struct {
 	*dbengine.DB
 	dir string
@@ -17,7 +18,7 @@ type atRest struct {
 
 func openRecompressed(ctx context.Context, o *bench.Options) (bench.Store, error) {
 	db, err := dbengine.Open(ctx, vfs.OS{}, o.Dir, dbengine.Options{
-		DiskSpaceBytes: o.DiskSpaceBytes, PageCacheBytes: o.CacheBytes, MinuteShare: -1, HourShare: -1,
+		DiskSpaceBytes: o.DiskSpaceBytes, PageCacheBytes: o.CacheBytes,
 	})
 	if err != nil {
 		return nil, err
@@ -35,11 +36,21 @@ func (a *atRest) NewReader() func(context.Context, model.ItemID, model.TimeRange
 }
 
 func (a *atRest) Flush(ctx context.Context) error {
-	if err := a.ClosePair(ctx); err != nil {
+	if err := errors.Join(a.ClosePair(ctx), a.WaitSummedUp(ctx)); err != nil {
 		return err
 	}
 	_, err := a.Recompress(ctx, dbengine.Recompress{})
 	return err
+}
+
+// SummaryBytes counts the tiers of minutes and hours: all but the pairs of values and the log.
+func (a *atRest) SummaryBytes() (int64, error) {
+	info, err := dbengine.Info(vfs.OS{}, a.dir, nil)
+	if err != nil {
+		return 0, err
+	}
+	_, values, err := a.AtRest()
+	return info.Bytes - info.LogBytes - values, err
 }
 
 // AtRest counts the pairs that were closed, and so written anew; the growing one is left out.

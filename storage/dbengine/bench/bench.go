@@ -79,7 +79,9 @@ type Result struct {
 	Samples        uint64  `json:"samples"`
 	DatasetBytes   int64   `json:"dataset_bytes"`
 	BytesPerSample float64 `json:"bytes_per_sample"`
-	RSSBytes       int64   `json:"rss_bytes"`
+	// SummaryBytes is what summaries take beside the data set, of engines that have them apart.
+	SummaryBytes int64 `json:"summary_bytes,omitempty"`
+	RSSBytes     int64 `json:"rss_bytes"`
 }
 
 // run is one measurement.
@@ -118,6 +120,11 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	if result.Samples, result.DatasetBytes, err = db.AtRest(); err != nil {
 		return nil, err
+	}
+	if s, ok := db.(Summaries); ok {
+		if result.SummaryBytes, err = s.SummaryBytes(); err != nil {
+			return nil, err
+		}
 	}
 	if result.Samples > 0 {
 		result.BytesPerSample = float64(result.DatasetBytes) / float64(result.Samples)

@@ -26,6 +26,12 @@ type Store interface {
 	AtRest() (samples uint64, bytes int64, err error)
 }
 
+// Summaries is kept by a Store that has summaries beside its values, which AtRest does not count.
+type Summaries interface {
+	// SummaryBytes returns, after Close, what they take.
+	SummaryBytes() (int64, error)
+}
+
 // engine is the engine of this project as a Store.
 type engine struct {
 	*dbengine.DB
