@@ -54,7 +54,7 @@ func (s *Server) storageRoutes() []api.Route {
 		for _, what := range []string{"snapshots", "recompress"} {
 			routes = append(routes, otherStore(http.MethodGet, "/api/storage/"+what, api.View, message), otherStore(http.MethodPost, "/api/storage/"+what, api.Administer, message))
 		}
-		for what, permission := range map[string]api.Permission{"folder": api.Administer, "classes": api.View, "trial": api.View} {
+		for what, permission := range map[string]api.Permission{"folder": api.Administer, "classes": api.View, "trial": api.View, "hosts": api.View} {
 			routes = append(routes, otherStore(http.MethodGet, "/api/storage/"+what, permission, message))
 		}
 		return routes
@@ -64,6 +64,7 @@ func (s *Server) storageRoutes() []api.Route {
 	}
 	routes = append(routes, otherStore(http.MethodGet, "/api/storage/housekeeping", api.View, "this server keeps its values in the embedded engine; housekeeping is for PostgreSQL"))
 	routes = append(routes, s.snapshots.routes()...)
+	routes = append(routes, s.hostSharesRoute(s.snapshots.engine))
 	routes = append(append(routes, s.snapshots.folderRoute()), s.snapshots.factRoutes()...)
 	return append(routes, s.recompressor.routes()...)
 }

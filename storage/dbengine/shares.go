@@ -202,12 +202,24 @@ func (u *shareUse) over(factor int) map[uint64]bool {
 	return over
 }
 
+// limit is what a share with so many bytes may have before it is over; zero if nothing is too much.
+func (u *shareUse) limit(size int64, factor int) int64 {
+	others := int64(len(u.shares) - 1)
+	if others < 1 || factor <= 0 {
+		return 0
+	}
+	return int64(factor) * (u.total - size) / others
+}
+
 // ShareInfo is what one share has of the disk.
 type ShareInfo struct {
 	Share uint64 `json:"share"`
 	// Bytes is what its values take in file pairs, TierBytes what its summaries do.
 	Bytes     int64 `json:"bytes"`
 	TierBytes int64 `json:"tier_bytes"`
+	// LimitBytes is what its values may take before the oldest of them go ahead of those of others; zero where there is no such bound. Only a running engine
+	// says it.
+	LimitBytes int64 `json:"limit_bytes,omitempty"`
 	// Over means that its oldest values go before those of others, which only a running engine says.
 	Over bool `json:"over,omitempty"`
 }
@@ -226,7 +238,7 @@ func (db *DB) Shares(limit int) ([]ShareInfo, int) {
 				found[share] = &ShareInfo{Share: share}
 			}
 			if s := found[share]; tier == header.Raw {
-				s.Bytes = size
+				s.Bytes, s.LimitBytes = size, u.limit(size, db.o.ShareFactor)
 			} else {
 				s.TierBytes += size
 			}
@@ -235,6 +247,9 @@ func (db *DB) Shares(limit int) ([]ShareInfo, int) {
 	}
 	return largestShares(found, limit), len(found)
 }
+
+// ShareFactor is how many times what others have on average a share may have before it gives values first; zero for no such bound.
+func (db *DB) ShareFactor() int { return max(db.o.ShareFactor, 0) }
 
 // largestShares returns those that have most.
 func largestShares(found map[uint64]*ShareInfo, limit int) []ShareInfo {

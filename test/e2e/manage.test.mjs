@@ -54,11 +54,17 @@ story('storage: what takes the room, and what another codec would bring', async 
   const rowsOf = async (caption) => page.locator('table', { has: page.locator('caption', { hasText: caption }) }).locator('tbody tr').allTextContents();
   await page.getByRole('heading', { name: 'Compression by kind of values' }).waitFor();
   await page.getByRole('heading', { name: 'Last trial of codecs' }).waitFor();
+  await page.getByRole('heading', { name: 'What hosts take' }).waitFor();
   if (!target.fake) {
+    assert.equal((await get('/api/storage/hosts')).factor, 2);
+    await page.getByText('Known once a file pair of values is closed').nth(1).waitFor();
     await page.getByText('None was made yet').waitFor();
     return;
   }
   await page.getByText(/Recommended is zstd:3, 64 KiB: 29 % less disk/).waitFor();
+  const hosts = await rowsOf('Room by host');
+  assert.deepEqual(hosts.map((row) => /^(db1|web1|deleted items)/.exec(row)?.[0]), ['db1', 'web1', 'deleted items']);
+  assert.match(hosts[0], /its oldest go first/);
   const kinds = await rowsOf('Kinds of values');
   assert.equal(kinds.length, 5);
   assert.match(kinds[0], /Other numbers with a fraction/);

@@ -13,6 +13,16 @@ const CLASSES = {
   ],
 };
 
+const HOSTS = {
+  count: 3,
+  factor: 2,
+  hosts: [
+    { host_id: '2', host: 'db1', bytes: 6.4e8, summary_bytes: 4.1e7, percent: 74.2, limit_bytes: 2.2e8, over: true },
+    { host_id: '1', host: 'web1', bytes: 1.8e8, summary_bytes: 2e7, percent: 21.8, limit_bytes: 7e8, over: false },
+    { host_id: '', host: '', bytes: 3.7e7, summary_bytes: 0, percent: 4, limit_bytes: 0, over: false },
+  ],
+};
+
 const candidate = (codec, each, cpu, p50, cold, days) => ({ codec, extent_bytes: codec === '' ? 0 : 65536, ratio: 16 / each, bytes_per_sample: each, write_cpu_ms_per_million: cpu, query_p50_ms: p50, query_cold_p50_ms: cold, projected_retention_days: days });
 const TRIAL = {
   current: candidate('', 0.93, 0, 0.021, 0.4, 41.6),
@@ -71,6 +81,7 @@ export function storage(oldest, started) {
   return (method, path, body) => {
     if (path === '/api/storage') return state();
     if (path === '/api/storage/classes') return CLASSES;
+    if (path === '/api/storage/hosts') return HOSTS;
     if (path === '/api/storage/trial') return { trial: { ...TRIAL, at: started - 6e7 } };
     if (path === '/api/storage/retention') {
       if (method === 'PUT') retention = { ...retention, ...body };

@@ -161,6 +161,21 @@ export interface StorageClass {
 
 export const getClasses = (signal?: AbortSignal): Promise<{ classes: StorageClass[] }> => get('the kinds of values', '/api/storage/classes', {}, signal);
 
+/** What a host has of the closed file pairs; host is empty for what was deleted. */
+export interface HostShare {
+  host_id: string;
+  host: string;
+  bytes: number;
+  summary_bytes: number;
+  /** Of what all hosts have. */
+  percent: number;
+  /** What its values may take before its oldest go first; 0 for no such bound. */
+  limit_bytes: number;
+  over: boolean;
+}
+
+export const getHostShares = (signal?: AbortSignal): Promise<{ hosts: HostShare[]; count: number; factor: number }> => get('what hosts take', '/api/storage/hosts', {}, signal);
+
 export interface TrialCandidate {
   /** Empty for the store as it is. */
   codec: string;

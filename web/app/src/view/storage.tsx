@@ -10,6 +10,7 @@ import { useCell } from '../state/cell.ts';
 import { live, serverNow } from '../state/live.ts';
 import { me } from '../state/me.ts';
 import { Classes } from '../storage/classes.tsx';
+import { HostShares } from '../storage/hosts.tsx';
 import { HousekeepingView } from '../storage/housekeeping.tsx';
 import { Servers } from '../storage/lease.tsx';
 import { bytesPerValue, outlookOf, PLAIN_BYTES } from '../storage/outlook.ts';
@@ -47,6 +48,7 @@ export function StorageView() {
                 <Table caption="Tiers" columns={TIERS} rows={store.data.tiers} rowKey={(tier) => tier.tier} />
               </section>
               <Classes />
+              <HostShares />
               <RetentionSection changes={changes} store={store.data} now={serverNow()} />
               <LastTrial />
               <Recompress changes={changes} />
