@@ -24,6 +24,8 @@ const (
 	maxTokens = 64<<maxFine + 1
 	// maxCodedBits is the longest number that can be coded: its low bits and those of the state are read by one load.
 	maxCodedBits = 46
+	// loadedBits is what one load brings, wherever a byte begins.
+	loadedBits = 57
 	// minCoded is the least count of numbers for which a table may pay.
 	minCoded = 96
 )
@@ -153,6 +155,8 @@ type table struct {
 	entries [1 << maxTableBits]entry
 	states  [1 << maxTableBits]uint16
 	chunks  []uint64
+	// longest is the most bits that an entry of the decoder takes.
+	longest int
 }
 
 // entry is what the decoder does in one state: the number is start and as many bits as below says, the next state is base
@@ -260,8 +264,9 @@ func (w *bitWriter) put(x uint64, count int) {
 	}
 }
 
-// readCoded reads len(dst) numbers from the coded stream b, which must end with them, and adds base to each.
-func (c *coder) readCoded(dst []uint64, b []byte, base uint64) error {
+// readCoded reads len(dst) numbers from the coded stream b and adds base to each. If they are all that there are, the stream must end
+// with them.
+func (c *coder) readCoded(dst []uint64, b []byte, base uint64, all bool) error {
 	b, tableBits, err := c.readTable(b)
 	if err != nil {
 		return err
@@ -282,7 +287,15 @@ func (c *coder) readCoded(dst []uint64, b []byte, base uint64) error {
 		state[j] = loadBits(b, pad, safe, pos) & (1<<tableBits - 1)
 		pos += tableBits
 	}
-	i, pos := readFours(dst, &state, entries, b, pos, base)
+	i := 0
+	switch longest := c.table.longest; {
+	case longest <= loadedBits/codedStates:
+		i, pos = readQuads(dst, &state, entries, b, pos, base)
+	case longest <= loadedBits/2:
+		i, pos = readPairs(dst, &state, entries, b, pos, base)
+	default:
+		i, pos = readFours(dst, &state, entries, b, pos, base)
+	}
 	for ; i < len(dst); i++ {
 		if pos > limit {
 			return corrupt("a coded stream ends at number %d of %d", i, len(dst))
@@ -292,6 +305,9 @@ func (c *coder) readCoded(dst []uint64, b []byte, base uint64) error {
 		dst[i] = base + e.start + w&(1<<e.below-1)
 		state[i%codedStates] = uint64(e.base) + w>>e.below&uint64(e.mask)
 		pos += int(e.bits)
+	}
+	if !all && pos <= limit {
+		return nil
 	}
 	if pos > limit || (pos+7)/8 != len(b) || state != [codedStates]uint64{} {
 		return corrupt("a coded stream ends at bit %d of %d", pos, limit)
@@ -330,6 +346,76 @@ func readFours(dst []uint64, state *[codedStates]uint64, entries *[1 << maxTable
 		pos += int(e.bits)
 		d[3] = base + e.start + w&(1<<(e.below&63)-1)
 		s3 = uint64(e.base) + w>>(e.below&63)&uint64(e.mask)
+	}
+	*state = [codedStates]uint64{s0, s1, s2, s3}
+	return i, pos
+}
+
+// readQuads is readFours for tables none of whose entries takes more than a quarter of what one load brings.
+func readQuads(dst []uint64, state *[codedStates]uint64, entries *[1 << maxTableBits]entry, b []byte, pos int, base uint64) (int, int) {
+	const states = 1 << maxTableBits
+	s0, s1, s2, s3 := state[0], state[1], state[2], state[3]
+	i := 0
+	for ; i+codedStates <= len(dst) && pos>>3+8 <= len(b); i += codedStates {
+		d := (*[codedStates]uint64)(dst[i:])
+		w := binary.LittleEndian.Uint64(b[pos>>3:]) >> (pos & 7)
+		e := &entries[s0%states]
+		d[0] = base + e.start + w&(1<<(e.below&63)-1)
+		s0 = uint64(e.base) + w>>(e.below&63)&uint64(e.mask)
+		w >>= e.bits & 63
+		used := int(e.bits)
+
+		e = &entries[s1%states]
+		d[1] = base + e.start + w&(1<<(e.below&63)-1)
+		s1 = uint64(e.base) + w>>(e.below&63)&uint64(e.mask)
+		w >>= e.bits & 63
+		used += int(e.bits)
+
+		e = &entries[s2%states]
+		d[2] = base + e.start + w&(1<<(e.below&63)-1)
+		s2 = uint64(e.base) + w>>(e.below&63)&uint64(e.mask)
+		w >>= e.bits & 63
+		used += int(e.bits)
+
+		e = &entries[s3%states]
+		d[3] = base + e.start + w&(1<<(e.below&63)-1)
+		s3 = uint64(e.base) + w>>(e.below&63)&uint64(e.mask)
+		pos += used + int(e.bits)
+	}
+	*state = [codedStates]uint64{s0, s1, s2, s3}
+	return i, pos
+}
+
+// readPairs is readFours for tables none of whose entries takes more than half of what one load brings.
+func readPairs(dst []uint64, state *[codedStates]uint64, entries *[1 << maxTableBits]entry, b []byte, pos int, base uint64) (int, int) {
+	const states = 1 << maxTableBits
+	s0, s1, s2, s3 := state[0], state[1], state[2], state[3]
+	i := 0
+	for ; i+codedStates <= len(dst) && pos>>3+2*8 <= len(b); i += codedStates {
+		d := (*[codedStates]uint64)(dst[i:])
+		w := binary.LittleEndian.Uint64(b[pos>>3:]) >> (pos & 7)
+		e := &entries[s0%states]
+		d[0] = base + e.start + w&(1<<(e.below&63)-1)
+		s0 = uint64(e.base) + w>>(e.below&63)&uint64(e.mask)
+		w >>= e.bits & 63
+		pos += int(e.bits)
+
+		e = &entries[s1%states]
+		d[1] = base + e.start + w&(1<<(e.below&63)-1)
+		s1 = uint64(e.base) + w>>(e.below&63)&uint64(e.mask)
+		pos += int(e.bits)
+
+		e = &entries[s2%states]
+		w = binary.LittleEndian.Uint64(b[pos>>3:]) >> (pos & 7)
+		d[2] = base + e.start + w&(1<<(e.below&63)-1)
+		s2 = uint64(e.base) + w>>(e.below&63)&uint64(e.mask)
+		w >>= e.bits & 63
+		pos += int(e.bits)
+
+		e = &entries[s3%states]
+		d[3] = base + e.start + w&(1<<(e.below&63)-1)
+		s3 = uint64(e.base) + w>>(e.below&63)&uint64(e.mask)
+		pos += int(e.bits)
 	}
 	*state = [codedStates]uint64{s0, s1, s2, s3}
 	return i, pos
@@ -384,11 +470,13 @@ func (c *coder) readTable(b []byte) (rest []byte, tableBits int, err error) {
 		start, below := tokenStart(int(least)+i, fine)
 		t.next[i], t.starts[i], t.below[i] = int(k), start, uint8(below)
 	}
+	t.longest = 0
 	for place, token := range t.places[:size] {
 		x := t.next[token]
 		t.next[token] = x + 1
 		more := tableBits + 1 - bits.Len(uint(x))
 		below := t.below[token]
+		t.longest = max(t.longest, int(below)+more)
 		t.entries[place] = entry{
 			start: t.starts[token], base: uint16(x<<more - int(size)), mask: 1<<more - 1, below: below, bits: below + uint8(more),
 		}

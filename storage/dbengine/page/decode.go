@@ -135,7 +135,7 @@ func (c *coder) readPacked(dst []uint64, scheme byte, f fields) (packedHead, err
 		return h, err
 	}
 	if scheme&schemeCoded != 0 {
-		return h, c.readCoded(dst, f.rest, h.base)
+		return h, c.readCoded(dst, f.rest, h.base, true)
 	}
 	if f.rest, err = c.readStream(dst, blocksOf(len(dst)), f.rest, h.base); err != nil {
 		return h, err

@@ -3,7 +3,7 @@ package page
 import "slices"
 
 // DecodeUintsRange appends the values with indices from ≤ i < to of the column b of n values to dst. Of columns over one stream, which most
-// that vary are, nothing behind the last block of the range is looked at. On an error dst is returned as it was.
+// that vary are, nothing behind the range is looked at, but for the rest of its last block. On an error dst is returned as it was.
 func DecodeUintsRange(dst []uint64, b []byte, n, from, to int) ([]uint64, error) {
 	if from == 0 && to == n {
 		return DecodeUints(dst, b, n)
@@ -71,6 +71,20 @@ func (c *coder) decodeSpan(b []byte, n, from, to int) ([]uint64, error) {
 			}
 			h.finish(c.check)
 			return c.check[from:to], nil
+		case schemeFOR | schemeCoded, schemeDeltaFOR | schemeCoded, schemeDelta | schemeCoded, schemeDouble | schemeCoded, schemeLine | schemeCoded:
+			f := fields{rest: b[1:]}
+			h, err := f.packed(b[0])
+			if err != nil {
+				return nil, err
+			}
+			c.check = resize(c.check, to)
+			if err := c.readCoded(c.check, f.rest, h.base, to == n); err != nil {
+				return nil, err
+			}
+			h.finish(c.check)
+			return c.check[from:to], nil
+		case schemeUnit:
+			return c.spanOfUnit(b, n, from, to)
 		case schemeRepeat:
 			return c.decodePart(b[1:], n, from, to)
 		}
@@ -80,4 +94,24 @@ func (c *coder) decodeSpan(b []byte, n, from, to int) ([]uint64, error) {
 		return nil, err
 	}
 	return c.check[from:to], nil
+}
+
+// spanOfUnit is decodeSpan for a column of multiples.
+func (c *coder) spanOfUnit(b []byte, n, from, to int) ([]uint64, error) {
+	f := fields{rest: b[1:]}
+	unit, start := f.unsigned(), f.signed()
+	if f.bad {
+		return nil, f.end()
+	}
+	if len(f.rest) > 0 && (f.rest[0] == schemeUnit || f.rest[0] == schemeRepeat) {
+		return nil, corrupt("scheme %d in a column of multiples", f.rest[0])
+	}
+	v, err := c.decodeSpan(f.rest, n, from, to)
+	if err != nil {
+		return nil, err
+	}
+	for i, x := range v {
+		v[i] = start + x*unit
+	}
+	return v, nil
 }

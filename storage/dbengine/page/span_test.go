@@ -1,6 +1,7 @@
 package page
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -29,9 +30,38 @@ func TestDecodeRange(t *testing.T) {
 	})
 }
 
+// TestDecodeRange_kinds takes parts of long columns at rest, of every scheme that they come to.
+func TestDecodeRange_kinds(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for k, kind := range kinds {
+		v := drawKind(k, 3000)
+		if kind.name == "normal" { // multiples
+			for i := range v {
+				v[i] = 12 * v[i]
+			}
+		}
+		c := traceColumn{float: kind.float, dense: true, v: v}
+		b := c.append(nil)
+		decode := DecodeUintsRange
+		if kind.float {
+			decode = DecodeFloatsRange
+		}
+		for range 40 {
+			from := r.IntN(len(v))
+			to := from + r.IntN(len(v)-from+1)
+			if got, err := decode(nil, b, len(v), from, to); err != nil || !slices.Equal(got, v[from:to]) {
+				t.Fatalf("%s, %s: values %d to %d: %v", kind.name, describe(b), from, to, err)
+			}
+		}
+	}
+}
+
 func FuzzDecodeRange(f *testing.F) {
 	f.Add(AppendUints(nil, []uint64{1, 5, 2, 9, 1 << 40}), 5, 1, 3)
 	f.Add(AppendFloats(nil, make([]uint64, 200)), 200, 100, 130)
+	for k := range kinds {
+		f.Add((&traceColumn{float: kinds[k].float, dense: true, v: drawKind(k, 300)}).append(nil), 300, 100, 130)
+	}
 	f.Fuzz(func(t *testing.T, b []byte, n, from, to int) {
 		if n < 0 || n > 1<<12 {
 			return
