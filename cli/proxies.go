@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -103,8 +104,12 @@ func addProxyCommand(r *remote) *cobra.Command {
 				in.AskAt = &address
 			}
 			if c.Flags().Changed("connect") {
-				if address == "" || len(secure.Accept) > 0 {
-					return usagef("--connect is for a passive proxy, which needs --address and is not let in: leave out --accept")
+				passive, err := isPassive(c, r, args[0], in.AskAt)
+				if err != nil {
+					return err
+				}
+				if !passive || len(secure.Accept) > 0 {
+					return usagef("--connect is for a passive proxy, which has --address, or was given one before, and is not let in: leave out --accept")
 				}
 				secure.Accept = []string{secure.Connect}
 			}
@@ -139,6 +144,18 @@ func addProxyCommand(r *remote) *cobra.Command {
 	f.StringVar(&secure.Issuer, "issuer", "", "issuer that its certificate must have, such as CN=Example CA")
 	f.StringVar(&secure.Subject, "subject", "", "subject that its certificate must have, such as CN=branch1,O=Example")
 	return c
+}
+
+// isPassive reports whether the server asks a proxy: by the address that it is given now, or else by the one that it has.
+func isPassive(c *cobra.Command, r *remote, name string, askAt *string) (bool, error) {
+	if askAt != nil {
+		return *askAt != "", nil
+	}
+	var list struct{ Proxies []proxyInfo }
+	if _, err := r.call(c.Context(), http.MethodGet, "/api/proxies", nil, &list); err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(list.Proxies, func(p proxyInfo) bool { return p.Name == name && p.AskAt != "" }), nil
 }
 
 func listProxies(c *cobra.Command, r *remote) error {

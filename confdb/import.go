@@ -201,7 +201,7 @@ func (d *DB) ImportBuiltin(ctx context.Context, files fs.FS) ([]*Report, error) 
 		if err != nil {
 			return reports, fmt.Errorf("import built-in templates: %w", err)
 		}
-		r, err := d.Import(ctx, name, src, ImportOptions{DeleteMissing: true, Collected: []model.ItemType{model.ActiveAgent, model.Trapper, model.Internal}})
+		r, err := d.Import(ctx, name, src, ImportOptions{DeleteMissing: true, Collected: []model.ItemType{model.PassiveAgent, model.ActiveAgent, model.Trapper, model.Internal}})
 		if err != nil {
 			return reports, err
 		}

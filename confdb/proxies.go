@@ -172,6 +172,16 @@ func (i *importer) importProxy(ctx context.Context, id int64, o *ownerDef) (bool
 	if err != nil || same != 0 {
 		return false, err
 	}
+	before := ""
+	err = i.query(ctx, func(r *sql.Rows) error { return r.Scan(&before) }, "SELECT p.name FROM hosts h JOIN proxies p ON p.id = h.proxy_id WHERE h.id = ?", id)
+	switch {
+	case err != nil:
+		return false, err
+	case before != "" && name == "":
+		i.report.remark("host "+o.technical, o.line, "the file has it without a proxy: it was asked by proxy %s and is asked by the server from now on; 'tidemark proxies assign' gives it back", before)
+	case before != "":
+		i.report.remark("host "+o.technical, o.line, "it was asked by proxy %s and is asked by proxy %s from now on", before, name)
+	}
 	return true, i.exec(ctx, "UPDATE hosts SET proxy_id = ? WHERE id = ?", want, id)
 }
 

@@ -2,6 +2,7 @@ package confdb
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,21 @@ func TestProxies(t *testing.T) {
 	report, err = d.Import(ctx, "a.yaml", proxyExport("h1", "p2"), ImportOptions{})
 	if err != nil || report.Changed() {
 		t.Errorf("the same again: %+v, %v", report, err)
+	}
+	for _, x := range []struct {
+		to, remark string
+		want       model.ProxyID
+	}{
+		{"p1", "it was asked by proxy p2 and is asked by proxy p1 from now on", p1},
+		{"", "it was asked by proxy p1 and is asked by the server from now on", 0},
+		{"p2", "", p2},
+	} {
+		report, err := d.Import(ctx, "a.yaml", proxyExport("h1", x.to), ImportOptions{})
+		said := slices.ContainsFunc(report.Remarks, func(r Remark) bool { return x.remark != "" && strings.Contains(r.Reason, x.remark) })
+		if err != nil || said != (x.remark != "") {
+			t.Errorf("import with proxy %q: %v, remarks %+v", x.to, err, report.Remarks)
+		}
+		host(x.want)
 	}
 	key := model.Secret("0123456789abcdef")
 	if err := d.SetHostTLS(ctx, model.HostTLS{HostID: p2.Peer(), Connect: model.Unencrypted, Accept: model.PSK, Identity: "id", Key: key}, 0); err != nil {

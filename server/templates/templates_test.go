@@ -38,8 +38,8 @@ func open(t *testing.T) *confdb.DB {
 func TestFiles_import(t *testing.T) {
 	d := open(t)
 	reports, err := d.ImportBuiltin(context.Background(), templates.Files())
-	if err != nil || len(reports) != 5 {
-		t.Fatalf("%d reports, %v, want 5", len(reports), err)
+	if err != nil || len(reports) != 6 {
+		t.Fatalf("%d reports, %v, want 6", len(reports), err)
 	}
 	for _, r := range reports {
 		if len(r.Remarks) > 0 || r.Version != "6.0" {

@@ -95,7 +95,7 @@ func TestPassive_psk(t *testing.T) {
 		key := write(t, s.dir, "psk", pskText)
 		p := passiveTidemark(t, "  tls: {connect: psk, psk_identity: branch key, psk_file: "+key+"}\n")
 		throughPassive(t, s, p, "--connect", "psk", "--psk-identity", "branch key", "--psk-file", key)
-		s.tell("proxies", "add", "branch", "--address", p.address, "--connect", "unencrypted")
+		s.tell("proxies", "add", "branch", "--connect", "unencrypted")
 		until(t, "a server without the key is refused", func() bool {
 			return strings.Contains(s.tell("proxies", "list"), `connection of type "unencrypted" is not allowed`)
 		})
