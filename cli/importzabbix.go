@@ -55,7 +55,7 @@ func importZabbixCommand() *cobra.Command {
 	c.Flags().StringVar(&f.http, "http", "", "address of a running server (default 127.0.0.1:8420 unless --data is given)")
 	c.Flags().StringVar(&f.data, "data", "", "data folder of a stopped server")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the report as JSON")
-	c.AddCommand(importHistoryCommand())
+	c.AddCommand(importHistoryCommand(), importIDsCommand())
 	return c
 }
 

@@ -1,8 +1,10 @@
 package zabbixdb
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -53,6 +55,7 @@ func TestShadow(t *testing.T) {
 			if out := here.run(t, "shadow", "status"); !strings.Contains(out, "shadow mode is on since") || !strings.Contains(out, "action Tell the chief") {
 				t.Errorf("the status is %s", out)
 			}
+			here.namesIDs(t, d)
 			now := time.Now()
 			var both, only []string
 			for i := range 20 {
@@ -125,6 +128,61 @@ func (r *running) offline(t *testing.T, dir string, args ...string) string {
 		t.Fatalf("%v: %v", args, err)
 	}
 	return string(out)
+}
+
+// namesIDs compares the table of ids with both sides: Zabbix's are those of its database, and ours give the same names back.
+func (r *running) namesIDs(t *testing.T, d *database) {
+	t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(r.run(t, "import", "zabbix", "ids", "--dsn", d.dsn))).ReadAll()
+	if err != nil || len(rows) == 0 || strings.Join(rows[0], ",") != "kind,zabbix_id,id,host,name" {
+		t.Fatalf("the table of ids: %v, %v", err, rows)
+	}
+	found := map[string]int{}
+	for _, row := range rows[1:] {
+		kind, theirs, ours, host, name := row[0], row[1], row[2], row[3], row[4]
+		if ours == "" {
+			t.Errorf("%v has no id here", row)
+			continue
+		}
+		found[kind]++
+		switch kind {
+		case "item":
+			if got := d.query(t, "SELECT i.key_ FROM items i JOIN hosts h ON h.hostid = i.hostid WHERE h.host = '"+host+"' AND i.itemid = "+theirs); len(got) != 1 || got[0] != name {
+				t.Errorf("%v is %q in Zabbix", row, got)
+			}
+			var item struct{ Key, Host string }
+			if err := json.Unmarshal([]byte(r.get(t, "/api/items/"+ours)), &item); err != nil || item.Key != name {
+				t.Errorf("%v is %+v here, %v", row, item, err)
+			}
+		case "host":
+			if got := d.query(t, "SELECT host FROM hosts WHERE hostid = "+theirs); len(got) != 1 || got[0] != name {
+				t.Errorf("%v is %q in Zabbix", row, got)
+			}
+		}
+	}
+	if found["host"] != 1 || found["item"] < 3 || found["trigger"] != 2 || found["host group"] == 0 {
+		t.Errorf("ids are named of %v", found)
+	}
+}
+
+// get asks the server.
+func (r *running) get(t *testing.T, path string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.http+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+r.token)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %s %v", path, answer.Status, text, err)
+	}
+	return string(text)
 }
 
 // run calls the server.
