@@ -32,19 +32,24 @@ type capabilities struct {
 	// license is that of the installed build: "timescale", or "apache" for one without compression.
 	license   string
 	functions []string
+	// limitsUnpacking says that one transaction may touch only so many rows of compressed chunks (since 2.14).
+	limitsUnpacking bool
 }
+
+// unpackingLimit bounds the rows of compressed chunks that a transaction touches, 100,000 unless somebody set it.
+const unpackingLimit = "timescaledb.max_tuples_decompressed_per_dml_transaction"
 
 // probe finds out what the database can do. A version is never refused for being new.
 func probe(ctx context.Context, conn *pgx.Conn) (capabilities, error) {
 	var c capabilities
 	wanted := []string{createHypertable, dropChunksName, byRange, toColumnstore, compressChunk}
 	err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, coalesce(x.version, ''), coalesce(x.schema, ''),
-			coalesce(current_setting('timescaledb.license', true), ''), coalesce(x.functions, '{}')
+			coalesce(current_setting('timescaledb.license', true), ''), coalesce(x.functions, '{}'), current_setting($2, true) IS NOT NULL
 		FROM (SELECT 1) AS one LEFT JOIN (
 			SELECT e.extversion AS version, quote_ident(n.nspname) AS schema,
 				ARRAY(SELECT DISTINCT p.proname::text FROM pg_proc p WHERE p.pronamespace = e.extnamespace AND p.proname = ANY ($1::text[])) AS functions
-			FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'timescaledb') x ON true`, wanted).
-		Scan(&c.version, &c.timescale, &c.schema, &c.license, &c.functions)
+			FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'timescaledb') x ON true`, wanted, unpackingLimit).
+		Scan(&c.version, &c.timescale, &c.schema, &c.license, &c.functions, &c.limitsUnpacking)
 	if err != nil {
 		return c, fmt.Errorf("find out what the database can do: %w", err)
 	}
@@ -72,9 +77,20 @@ func (c *capabilities) checkTimescale() error {
 	return nil
 }
 
-// compression says that the installed build may compress chunks.
+// compression says that the installed build may compress chunks and takes values for those that it has compressed, which builds without by_range may refuse where
+// there is a primary key: one late value would keep the writer from storing anything.
 func (c *capabilities) compression() bool {
-	return c.timescale != "" && c.license == "timescale" && (c.has(toColumnstore) || c.has(compressChunk))
+	return c.timescale != "" && c.license == "timescale" && (c.has(toColumnstore) || c.has(compressChunk) && c.has(byRange))
+}
+
+// permitUnpacking lets a transaction store values from a time on, however many rows of compressed chunks they touch. Beyond the limit of the extension all of it
+// would be refused, again and again.
+func (db *DB) permitUnpacking(ctx context.Context, tx pgx.Tx, from int64) error {
+	if !db.caps.limitsUnpacking || from >= db.o.Now()-int64(compressAfter) {
+		return nil
+	}
+	_, err := tx.Exec(ctx, "SET LOCAL "+unpackingLimit+" = 0")
+	return err
 }
 
 // hypertableSQL makes the table $1 a hypertable with chunks of $2 seconds.

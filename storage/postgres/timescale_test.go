@@ -136,7 +136,7 @@ func chunks(t *testing.T, dsn, where string) int {
 
 // TestTimescale_chunks compresses old chunks, takes late values into them, and drops what is past its retention.
 func TestTimescale_chunks(t *testing.T) {
-	for _, names := range []string{"new", "old", "apache"} {
+	for _, names := range []string{"new", "former", "old", "apache"} {
 		t.Run(names, func(t *testing.T) {
 			dsn := timescale.database(t)
 			now := storagetest.Base
@@ -145,6 +145,8 @@ func TestTimescale_chunks(t *testing.T) {
 				t.Fatalf("mode %s, expected timescale: the extension is there", db.mode)
 			}
 			switch names { // as if an older version or a build without the licence were installed
+			case "former":
+				db.caps.functions = []string{createHypertable, dropChunksName, compressChunk, byRange}
 			case "old":
 				db.caps.functions = []string{createHypertable, dropChunksName, compressChunk}
 			case "apache":
@@ -160,9 +162,9 @@ func TestTimescale_chunks(t *testing.T) {
 				db.mustKeep(t)
 			}
 			compressed := chunks(t, dsn, "hypertable_name = 'history_uint_c0' AND is_compressed")
-			if names == "apache" {
+			if names == "apache" || names == "old" {
 				if compressed != 0 {
-					t.Errorf("%d chunks compressed without the licence", compressed)
+					t.Errorf("%d chunks compressed by a build that may not, or takes no late values for them", compressed)
 				}
 			} else if after := db.tablesSize(t); compressed < 4 || after >= before {
 				t.Errorf("%d chunks compressed, %d bytes, were %d", compressed, after, before)
@@ -193,6 +195,40 @@ func TestTimescale_chunks(t *testing.T) {
 				t.Errorf("beyond the size: %d bytes freed, %d left of %d, %v", freed, db.tablesSize(t), db.o.SizeBytes, err)
 			}
 		})
+	}
+}
+
+// TestTimescale_lateTrends corrects more hours of a compressed chunk than the extension lets a transaction touch unless it is told to.
+func TestTimescale_lateTrends(t *testing.T) {
+	dsn := timescale.database(t)
+	now := storagetest.Base
+	db := clocked(t, dsn, Timescale, &now, func(o *Options) { o.Classes[0] = Class{} })
+	const hours = 100
+	begin := storage.HourOf(now - 90*day)
+	put := func(value uint64) {
+		t.Helper()
+		c := storage.TrendColumns{Item: 1, Type: model.Uint}
+		for h := range int64(hours) {
+			c.Trends = append(c.Trends, model.Trend{At: begin + h*storage.Hour, Count: 1, Min: value, Max: value, First: value, Last: value, SumLow: value})
+		}
+		if err := db.AppendTrends(context.Background(), []storage.TrendColumns{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(1)
+	for range 6 {
+		db.mustKeep(t)
+	}
+	if n := chunks(t, dsn, "hypertable_name = 'trends_uint_c0' AND is_compressed"); n == 0 {
+		t.Fatal("no chunk was compressed")
+	}
+	if _, err := shared.exec(dsn, "SET "+unpackingLimit+" = 1"); err != nil { // of the one session
+		t.Fatal(err)
+	}
+	defer shared.exec(dsn, "RESET "+unpackingLimit) //nolint:errcheck // the next test would say so
+	put(2)
+	if text, err := shared.exec(dsn, "SELECT count(*), min(value_min), max(value_max) FROM trends_uint"); err != nil || text != "100|2|2\n" {
+		t.Errorf("hours, least and greatest value: %q, %v", text, err)
 	}
 }
 
@@ -253,7 +289,8 @@ func TestProbe(t *testing.T) {
 	}{
 		{"missing", shared.database(t), Partitions, false, "the extension timescaledb is not created in this database"},
 		{"too new", pretend("99.1.0", "timescale", all...), Timescale, true, ""},
-		{"old", pretend("2.10.0", "timescale", createHypertable, dropChunksName, compressChunk), Timescale, true, ""},
+		{"former", pretend("2.13.0", "timescale", createHypertable, dropChunksName, byRange, compressChunk), Timescale, true, ""},
+		{"takes no late values", pretend("2.10.0", "timescale", createHypertable, dropChunksName, compressChunk), Timescale, false, ""},
 		{"no TSL features", pretend("2.23.0", "apache", append(all, compressChunk)...), Timescale, false, ""},
 		{"no compression any more", pretend("99.1.0", "timescale", createHypertable, dropChunksName), Timescale, false, ""},
 		{"renamed", pretend("99.1.0", "timescale", "make_hypertable"), Partitions, false, "the extension timescaledb 99.1.0 has no function create_hypertable; choose mode partitions"},

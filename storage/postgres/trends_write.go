@@ -46,6 +46,9 @@ func (db *DB) AppendTrends(ctx context.Context, columns []storage.TrendColumns) 
 		if err := db.fence(ctx, tx); err != nil {
 			return err
 		}
+		if err := db.permitUnpacking(ctx, tx, oldestOf(columns)); err != nil {
+			return err
+		}
 		for _, k := range keys {
 			if err := k.storeTrends(ctx, tx.Conn().PgConn(), byTable[k]); err != nil {
 				return err
@@ -60,6 +63,17 @@ func (db *DB) AppendTrends(ctx context.Context, columns []storage.TrendColumns) 
 		db.noteTables(touched)
 	}
 	return err
+}
+
+// oldestOf is the time of the oldest hour.
+func oldestOf(columns []storage.TrendColumns) int64 {
+	oldest := int64(math.MaxInt64)
+	for i := range columns {
+		for j := range columns[i].Trends {
+			oldest = min(oldest, columns[i].Trends[j].At)
+		}
+	}
+	return oldest
 }
 
 // touchedByTrends says which items are to be known by which types: those whose values are not in the database yet, or never were.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -392,6 +393,13 @@ func (w *writer) transact(ctx context.Context, batches []*pending, rows []row, w
 	}
 	if shape != w.db.knownShape() {
 		return errReshaped
+	}
+	oldest := int64(math.MaxInt64)
+	for i := range rows {
+		oldest = min(oldest, rows[i].at)
+	}
+	if err := w.db.permitUnpacking(ctx, tx, oldest); err != nil {
+		return err
 	}
 	stored, err := way(ctx, rows)
 	if err != nil {
