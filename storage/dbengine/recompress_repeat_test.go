@@ -19,15 +19,15 @@ import (
 )
 
 // rhythms fills a store with series that repeat what they do every few values, if period is not zero, and returns it with everything summed up.
-func rhythms(t *testing.T, fsys vfs.FS, o Options, period int) *DB {
+func rhythms(t *testing.T, fsys vfs.FS, o Options, items model.ItemID, period int) *DB {
 	t.Helper()
 	db := openTest(t, fsys, o)
 	r := rand.New(rand.NewPCG(1, 2))
-	growth := make([]uint64, mergeItems+1)
+	growth := make([]uint64, items+1)
 	for n := range mergeTimes {
 		b := &model.Batch{}
 		at := storagetest.Base + int64(n)*int64(time.Minute)
-		for item := model.ItemID(1); item <= mergeItems; item++ {
+		for item := model.ItemID(1); item <= items; item++ {
 			x := r.IntN(1000)
 			if period > 0 {
 				x = n % period * (n % period) * int(item) * 7919 % 997
@@ -78,7 +78,7 @@ func TestRecompress_repeats(t *testing.T) {
 		o := tinyOptions()
 		o.DirectIO = direct
 		fsys := vfs.NewMem()
-		db := rhythms(t, fsys, o, 13)
+		db := rhythms(t, fsys, o, 8, 13)
 		want := said(t, db)
 		if n := repeatsSaid(t, db); n != 0 {
 			t.Errorf("%d datafiles repeat before they are written anew", n)
@@ -114,7 +114,7 @@ func TestRecompress_repeats(t *testing.T) {
 		}
 	}
 	fsys := vfs.NewMem()
-	db := rhythms(t, fsys, tinyOptions(), 0)
+	db := rhythms(t, fsys, tinyOptions(), 8, 0)
 	if done := mergeRuns(t, db, 1<<20); done.JoinedPairs == 0 || repeatsSaid(t, db) != 0 {
 		t.Errorf("%d datafiles of series that do not repeat say that they do: %+v", repeatsSaid(t, db), done)
 	}
@@ -146,7 +146,7 @@ func TestRecompress_repeatGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh := rhythms(t, vfs.NewMem(), tinyOptions(), 13)
+	fresh := rhythms(t, vfs.NewMem(), tinyOptions(), mergeItems, 13)
 	if got, want := said(t, db), said(t, fresh); got != want {
 		t.Error(firstDifference(got, want))
 	}
@@ -163,7 +163,7 @@ func writeRepeatGolden(t *testing.T) {
 		t.Fatalf("%s exists: a golden folder is never changed", repeatGolden)
 	}
 	fsys := vfs.NewMem()
-	db := rhythms(t, fsys, tinyOptions(), 13)
+	db := rhythms(t, fsys, tinyOptions(), mergeItems, 13)
 	mergeRuns(t, db, 1<<20)
 	if err := errors.Join(db.Close(), os.MkdirAll(repeatGolden, 0o755)); err != nil {
 		t.Fatal(err)
