@@ -13,7 +13,7 @@ import (
 func collectOptions(c *config.Config) (server.CollectOptions, error) {
 	allowed, err := config.ParseNetworks(c.Collect.AllowedNetworks)
 	denied, deniedErr := config.ParseNetworks(c.Collect.DeniedNetworks)
-	o := server.CollectOptions{Allowed: allowed, Denied: denied, SSLFolder: c.Collect.SSLFolder, JavaGateway: c.Collect.JavaGateway}
+	o := server.CollectOptions{Allowed: allowed, Denied: denied, SSLFolder: c.Collect.SSLFolder, ExternalScripts: c.Collect.ExternalScripts, JavaGateway: c.Collect.JavaGateway}
 	if err := errors.Join(err, deniedErr); err != nil || c.Collect.TrapListen == "" {
 		return o, err
 	}

@@ -126,7 +126,7 @@ func proxyOptions(c *config.Config, logger *slog.Logger) (proxy.Options, error) 
 	o := proxy.Options{
 		Data: c.Data, Server: c.Proxy.Server, Passive: c.Proxy.Passive, Name: c.Proxy.Name, TLS: tlsdial.Settings(c.Proxy.TLS), Traps: collect.Traps, Refresh: c.Proxy.Refresh,
 		RemoteCommands: c.Proxy.RemoteCommands,
-		BufferBytes:    c.Proxy.BufferBytes, BufferAge: c.Proxy.BufferAge, Allowed: collect.Allowed, Denied: collect.Denied, SSLFolder: collect.SSLFolder,
+		BufferBytes:    c.Proxy.BufferBytes, BufferAge: c.Proxy.BufferAge, Allowed: collect.Allowed, Denied: collect.Denied, SSLFolder: collect.SSLFolder, ExternalScripts: collect.ExternalScripts,
 		JavaGateway: collect.JavaGateway, ScriptWorker: scriptWorker(), Version: Version, Logger: logger,
 	}
 	if err != nil {

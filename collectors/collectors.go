@@ -13,6 +13,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"tidemark/collect/database"
+	"tidemark/collect/external"
 	"tidemark/collect/httpagent"
 	"tidemark/collect/icmp"
 	"tidemark/collect/ipmi"
@@ -35,6 +36,8 @@ type Options struct {
 	OwnPorts        []uint16
 	// SSLFolder holds certificates and keys that items name; it is created.
 	SSLFolder string
+	// ExternalScripts is the folder of programs for external checks; it need not exist.
+	ExternalScripts string
 	// JavaGateway is the address of a Zabbix Java gateway for JMX items; empty for none.
 	JavaGateway string
 	// ScriptWorker is the command of a process that runs JavaScript; empty: there are no script items.
@@ -77,6 +80,7 @@ func Open(o Options) (*Set, error) {
 		Kinds: []poller.Kind{
 			devices.Kind(), web.Kind(), scenarios.Kind(), simple.New(simple.Options{Rules: rules, Pinger: pinger}).Kind(), shells.Kind(),
 			database.New(database.Options{Rules: rules}).Kind(), jmx.New(jmx.Options{Gateway: o.JavaGateway}).Kind(), ipmi.New(ipmi.Options{Metrics: o.Metrics}).Kind(),
+			external.New(o.ExternalScripts).Kind(),
 		},
 		closers: []io.Closer{devices, web, pinger, files},
 	}

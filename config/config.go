@@ -262,6 +262,8 @@ type Collect struct {
 	AllowedNetworks, DeniedNetworks string
 	// SSLFolder holds certificates and keys that items name; empty for the folder ssl in the data folder.
 	SSLFolder string
+	// ExternalScripts is the folder of programs for external checks; empty for the folder externalscripts in the data folder.
+	ExternalScripts string
 	// JavaGateway is the address of a Zabbix Java gateway; empty for none.
 	JavaGateway string
 	// TrapListen is the UDP address for SNMP traps; empty for none.

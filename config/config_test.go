@@ -74,6 +74,7 @@ collect:
   allowed_networks: 10.0.0.0/8
   denied_networks: ""
   ssl_folder: certs
+  external_scripts: /usr/lib/zabbix/externalscripts
   java_gateway: 127.0.0.1:10052
 standby:
   of: https://first.example:8420
@@ -98,7 +99,7 @@ func TestParse_full(t *testing.T) {
 		Storage:          Storage{Engine: EngineDB, Mode: ModeAuto, Durability: DurabilityRelaxed, DiskSpaceBytes: 40 << 30, PageCacheBytes: 256 << 20, MinimumAge: 30 * 24 * time.Hour, MinimumAges: "365d=180d", MinuteShare: 20, HostFactor: 4, Snapshots: Snapshots{Every: 24 * time.Hour, Keep: 3, AtQuota: AtQuotaRefuse}, HotCodec: "lz4", DirectIO: DirectOff, Headroom: Headroom{HoldAt: 85, Shrink: true}, Recompress: Recompress{Codec: "zstd:3", OlderThan: 48 * time.Hour, RateBytes: 5 << 20, MergeBytes: MergeAuto}, QueryLogBytes: 2 << 20},
 		Agent:            Agent{Server: "monitor.example:10051", Host: "${literal}", Interval: 500 * time.Millisecond, BufferBytes: 16 << 20, MongoPlans: 10 * time.Minute, TLS: AgentTLS{Connect: "psk", PSKIdentity: "one", PSKFile: "one.psk"}},
 		Proxy:            Proxy{Server: "monitor.example:10051", Name: "branch", Refresh: 10 * time.Second, BufferBytes: 1 << 30, TLS: AgentTLS{Connect: "cert", CAFile: "ca.pem", CertificateFile: "own.pem", KeyFile: "own.key", ServerSubject: "CN=monitor"}, Keep: 24 * time.Hour, Page: "127.0.0.1:8480"},
-		Collect:          Collect{AllowedNetworks: "10.0.0.0/8", SSLFolder: "certs", JavaGateway: "127.0.0.1:10052"},
+		Collect:          Collect{AllowedNetworks: "10.0.0.0/8", SSLFolder: "certs", ExternalScripts: "/usr/lib/zabbix/externalscripts", JavaGateway: "127.0.0.1:10052"},
 		Standby:          Standby{Of: "https://first.example:8420", TokenFile: "peer", CAFile: "authorities.pem", Advertise: "https://second.example:8420", Wait: 20 * time.Second},
 		AlertsPaused:     true,
 	}

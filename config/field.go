@@ -74,6 +74,7 @@ var fields = slices.Concat([]field{
 	setting("collect.denied_networks", parseText, func(c *Config) *string { return &c.Collect.DeniedNetworks }, checkNetworks),
 	setting("collect.trap_listen", parseText, func(c *Config) *string { return &c.Collect.TrapListen }, checkOptionalAddress),
 	setting("collect.java_gateway", parseText, func(c *Config) *string { return &c.Collect.JavaGateway }, checkOptionalAddress),
+	setting("collect.external_scripts", parseText, func(c *Config) *string { return &c.Collect.ExternalScripts }, anything),
 	setting("collect.ssl_folder", parseText, func(c *Config) *string { return &c.Collect.SSLFolder }, anything),
 	setting("storage.minimum_age", ParseDuration, func(c *Config) *time.Duration { return &c.Storage.MinimumAge }, checkAge),
 	setting("storage.minimum_ages", parseText, func(c *Config) *string { return &c.Storage.MinimumAges }, checkAges),

@@ -59,9 +59,10 @@ type Options struct {
 	BufferAge   time.Duration
 	// CacheBytes bounds the values that wait to be written; zero is 64 MiB.
 	CacheBytes int
-	// Allowed, Denied, SSLFolder, JavaGateway and ScriptWorker are those of collectors.Options.
+	// Allowed, Denied, SSLFolder, ExternalScripts, JavaGateway and ScriptWorker are those of collectors.Options.
 	Allowed, Denied []netip.Prefix
 	SSLFolder       string
+	ExternalScripts string
 	JavaGateway     string
 	ScriptWorker    []string
 	// RemoteCommands permits commands on this machine, which people run by the server.
@@ -135,6 +136,9 @@ func Open(ctx context.Context, o Options) (*Proxy, error) {
 	}
 	if p.o.SSLFolder == "" {
 		p.o.SSLFolder = filepath.Join(o.Data, "ssl")
+	}
+	if p.o.ExternalScripts == "" {
+		p.o.ExternalScripts = filepath.Join(o.Data, "externalscripts")
 	}
 	if err := p.open(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -214,7 +218,7 @@ func (p *Proxy) openPipeline() error {
 
 func (p *Proxy) collectorOptions() collectors.Options {
 	o := collectors.Options{
-		Allowed: p.o.Allowed, Denied: p.o.Denied, SSLFolder: p.o.SSLFolder, JavaGateway: p.o.JavaGateway, ScriptWorker: p.o.ScriptWorker, Version: p.o.Version, Metrics: p.metrics,
+		Allowed: p.o.Allowed, Denied: p.o.Denied, SSLFolder: p.o.SSLFolder, ExternalScripts: p.o.ExternalScripts, JavaGateway: p.o.JavaGateway, ScriptWorker: p.o.ScriptWorker, Version: p.o.Version, Metrics: p.metrics,
 	}
 	if p.o.HTTP != nil {
 		if at, ok := p.o.HTTP.Addr().(*net.TCPAddr); ok {

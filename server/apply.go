@@ -151,7 +151,7 @@ func (s *Server) ExpireItems(ctx context.Context, now int64) (int, error) {
 func collectedTypes() []model.ItemType {
 	return []model.ItemType{
 		model.PassiveAgent, model.Trapper, model.Internal, model.ActiveAgent, model.Calculated, model.Dependent, model.HTTPAgent, model.SimpleCheck,
-		model.SNMPAgent, model.SNMPTrap, model.Script, model.SSH, model.Database, model.JMX, model.IPMI, model.WebTest,
+		model.SNMPAgent, model.SNMPTrap, model.Script, model.SSH, model.Database, model.JMX, model.IPMI, model.WebTest, model.External,
 	}
 }
 

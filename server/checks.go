@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -15,6 +16,8 @@ type CollectOptions struct {
 	Allowed, Denied []netip.Prefix
 	// SSLFolder holds certificates and keys that items name; empty is the folder ssl in the data folder.
 	SSLFolder string
+	// ExternalScripts is the folder of programs for external checks; empty is the folder externalscripts in the data folder.
+	ExternalScripts string
 	// JavaGateway is the address of a Zabbix Java gateway for JMX items; empty for none.
 	JavaGateway string
 	// Traps, if not nil, is the UDP socket for SNMP traps; Run closes it.
@@ -29,7 +32,7 @@ func (s *Server) collectorOptions() collectors.Options {
 		folder = filepath.Join(s.o.Data, "ssl")
 	}
 	return collectors.Options{
-		Allowed: o.Allowed, Denied: o.Denied, OwnPorts: ports(s.o.HTTP), SSLFolder: folder, JavaGateway: o.JavaGateway, ScriptWorker: s.o.ScriptWorker,
+		Allowed: o.Allowed, Denied: o.Denied, OwnPorts: ports(s.o.HTTP), SSLFolder: folder, ExternalScripts: cmp.Or(o.ExternalScripts, filepath.Join(s.o.Data, "externalscripts")), JavaGateway: o.JavaGateway, ScriptWorker: s.o.ScriptWorker,
 		Version: s.o.Version, Metrics: s.metrics,
 	}
 }

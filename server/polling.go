@@ -92,7 +92,7 @@ func (p *polling) processes() []self.Process {
 
 // pollerNames are Zabbix 6.0's names of pollers, and the kinds of checks that they do.
 var pollerNames = map[string][]string{
-	"poller":             {"agent", "snmp", "simple check", "http agent", "script", "ssh"},
+	"poller":             {"agent", "snmp", "simple check", "http agent", "script", "ssh", "external check"},
 	"unreachable poller": {"agent", "snmp", "jmx"},
 	"http poller":        {"http agent", "web scenario"},
 	"icmp pinger":        {"simple check"},
