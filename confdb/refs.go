@@ -208,6 +208,9 @@ func CheckKey(key string) error {
 		return fmt.Errorf("%w item key: %d bytes, at most %d", ErrInvalid, len(key), maxKeyBytes)
 	}
 	end, err := keyEnd(key, 0)
+	if err != nil && closesPlainly(key) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("%w item key %q: %w", ErrInvalid, key, err)
 	}
@@ -215,6 +218,31 @@ func CheckKey(key string) error {
 		return fmt.Errorf("%w item key %q: character %d comes after its end; expected name[parameter,…]", ErrInvalid, key, end+1)
 	}
 	return nil
+}
+
+// closesPlainly reports whether a key ends as Zabbix reads it: a '[' inside of a parameter, as shells and awk have them, opens nothing there. Such a
+// key is good for an item, but no expression can name it.
+func closesPlainly(key string) bool {
+	at := strings.IndexByte(key, '[')
+	if at <= 0 || strings.ContainsFunc(key[:at], func(r rune) bool { return r > 127 || !isKeyByte(byte(r)) }) {
+		return false
+	}
+	for {
+		at++
+		for at < len(key) && key[at] == ' ' {
+			at++
+		}
+		if at < len(key) && (key[at] == '[' || key[at] == '"') {
+			return false // lists and quoted parameters are read as everywhere
+		}
+		end := strings.IndexAny(key[at:], ",]")
+		if end < 0 {
+			return false
+		}
+		if at += end; key[at] == ']' {
+			return at == len(key)-1
+		}
+	}
 }
 
 // refKeys returns the item keys that expressions name, each once; what cannot be read names none.

@@ -120,3 +120,23 @@ func FuzzItemRefs(f *testing.F) {
 		}
 	})
 }
+
+// Keys that Zabbix takes are taken, also with brackets in the text of a parameter.
+func TestCheckKey_brackets(t *testing.T) {
+	for key, good := range map[string]bool{
+		"system.run[cat x | grep [a-z | awk {'print $2'}]": true,
+		"k[a,b[c]":    true,
+		"k[ a[b, c ]": true,
+		"k[a[b],c]":   true,
+		"k[[a,b],c]":  true,
+		"k[a[b]x":     false,
+		"k[a[b":       false,
+		`k["a[b]`:     false,
+		"k[[a]":       false,
+		"é[a[b]":      false,
+	} {
+		if err := CheckKey(key); (err == nil) != good {
+			t.Errorf("%s: %v, want good %t", key, err, good)
+		}
+	}
+}
