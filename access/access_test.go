@@ -464,3 +464,21 @@ func TestControl_readOnly(t *testing.T) {
 		t.Errorf("the token of the file is %+v, %v", i, err)
 	}
 }
+
+// TestChanges_several keeps all objects that a request changed, each with what it was and is, and of one that is named again the last word.
+func TestChanges_several(t *testing.T) {
+	ctx, changes := WithChanges(t.Context())
+	Changed(ctx, "host a", map[string]int{"n": 1, "same": 5}, map[string]int{"n": 2, "same": 5})
+	if e := changes.Entry("POST /x", "127.0.0.1"); e.Object != "host a" || e.Before != `{"n":1}` || e.After != `{"n":2}` {
+		t.Errorf("one object: %+v", e)
+	}
+	Changed(ctx, "host b", nil, map[string]string{"password": "hunter2"})
+	Changed(ctx, "host a", nil, map[string]int{"n": 3})
+	if e := changes.Entry("POST /x", "127.0.0.1"); e.Object != "host a, host b" || e.Before != "" || e.After != `{"host a":{"n":3},"host b":{"password":"********"}}` {
+		t.Errorf("two objects: %+v", e)
+	}
+	_, nothing := WithChanges(t.Context())
+	if e := nothing.Entry("POST /x", ""); e.Object != "" || e.Before != "" || e.After != "" {
+		t.Errorf("nothing: %+v", e)
+	}
+}

@@ -75,8 +75,15 @@ func (c *Changes) Entry(action, address string) model.AuditEntry {
 		}
 	}
 	e.Object = strings.Join(names, ", ")
-	e.Before, e.After = Difference(before, after)
+	e.Before, e.After = Difference(orNothing(before), orNothing(after))
 	return e
+}
+
+func orNothing(m map[string]any) any {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
 }
 
 // The bounds of an entry.

@@ -4,6 +4,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -71,7 +72,14 @@ func noArgs(c *cobra.Command, args []string) error {
 func someArgs(low, high int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < low || high >= 0 && len(args) > high {
-			return usagef("%s expects %s, got %d arguments; see '%s --help'", c.CommandPath(), what, len(args), c.CommandPath())
+			got := fmt.Sprintf("%d arguments", len(args))
+			switch len(args) {
+			case 0:
+				got = "none"
+			case 1:
+				got = fmt.Sprintf("only %.60q", args[0])
+			}
+			return usagef("%s expects %s, got %s; see '%s --help'", c.CommandPath(), what, got, c.CommandPath())
 		}
 		return nil
 	}

@@ -105,6 +105,6 @@ func checkNow(c *cobra.Command, r *remote, args []string) error {
 	if answer.Proxy != "" {
 		by = "by proxy " + plainCell(answer.Proxy) + " within seconds"
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%d items are asked for %s\n", answer.Items, by)
+	_, err = fmt.Fprintf(c.OutOrStdout(), "asked for %s %s\n", counted(answer.Items, "item"), by)
 	return err
 }

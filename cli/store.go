@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tidemark/config"
 	"tidemark/internal/vfs"
 	"tidemark/storage/dbengine"
 )
@@ -84,8 +83,8 @@ func printInfo(w io.Writer, dir string, i *dbengine.Information) error {
 	if packed, bytes := i.Samples-i.LogSamples, i.Bytes-i.LogBytes; packed > 0 && bytes > 0 {
 		perSample = fmt.Sprintf(", %.3f bytes a sample without the log", float64(bytes)/float64(packed))
 	}
-	_, err := fmt.Fprintf(w, "%s: %d samples of %d series in %s%s\n%d pairs, %d extents, %d pages; log %s with %d samples that are only there\nfrom %s to %s\ndirect I/O: %s\n",
-		dir, i.Samples, i.Series, config.FormatSize(i.Bytes), perSample, i.Pairs, i.Extents, i.Pages, config.FormatSize(i.LogBytes), i.LogSamples, day(i.From), day(i.To), i.DirectIO)
+	_, err := fmt.Fprintf(w, "%s: %s of %s in %s%s\n%s, %s, %s; log %s with %s only there\nfrom %s to %s\ndirect I/O: %s\n",
+		dir, counted(i.Samples, "sample"), counted(i.Series, "series"), sizeText(i.Bytes), perSample, counted(i.Pairs, "pair"), counted(i.Extents, "extent"), counted(i.Pages, "page"), sizeText(i.LogBytes), counted(i.LogSamples, "sample"), day(i.From), day(i.To), i.DirectIO)
 	if err == nil && i.Quarantine > 0 {
 		_, err = fmt.Fprintf(w, "%d damaged files are set aside in quarantine/\n", i.Quarantine)
 	}

@@ -101,6 +101,6 @@ func printBench(w io.Writer, r *bench.Result) error {
 		"%d samples in %s, %.4f bytes a sample; %s of memory\n",
 		r.Values, r.Metrics, r.Writers, r.Readers, config.FormatSize(r.CacheBytes), r.Seconds,
 		r.WritesPerSecond/1e6, r.ReadsPerSecond/1e6, r.CPUCores, r.PointsPerCore/1e6,
-		r.QueryP99, r.AppendP999, r.Samples, config.FormatSize(r.DatasetBytes), r.BytesPerSample, config.FormatSize(r.RSSBytes))
+		r.QueryP99, r.AppendP999, r.Samples, sizeText(r.DatasetBytes), r.BytesPerSample, sizeText(r.RSSBytes))
 	return err
 }

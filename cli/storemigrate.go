@@ -132,7 +132,7 @@ func printMigration(w io.Writer, report []postgres.MigratedTable, asJSON bool) e
 	keep := false
 	for _, r := range report {
 		keep = keep || r.State == "checked"
-		fmt.Fprintf(w, "%-22s %-9s %14d %14d %24s %12s\n", r.Name, r.State, r.Rows, r.Behind, r.Checksum, config.FormatSize(r.FreedBytes))
+		fmt.Fprintf(w, "%-22s %-9s %14d %14d %24s %12s\n", r.Name, r.State, r.Rows, r.Behind, r.Checksum, sizeText(r.FreedBytes))
 	}
 	if keep {
 		_, err := fmt.Fprintln(w, "the old tables are kept; run the same command with --drop-old to drop them")

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"tidemark/config"
 	"tidemark/server"
 	"tidemark/snapshot"
 	"tidemark/storage/dbengine"
@@ -94,7 +94,15 @@ func sizeText(n int64) string {
 			return fmt.Sprintf("%.1f %s", float64(n)/float64(u.bytes), u.name)
 		}
 	}
-	return config.FormatSize(n)
+	return fmt.Sprintf("%d B", n)
+}
+
+// counted writes a number with its noun: "1 pair", "2 pairs"; one that ends in s stays.
+func counted[N int | int64 | uint64](n N, one string) string {
+	if n != 1 && !strings.HasSuffix(one, "s") {
+		one += "s"
+	}
+	return fmt.Sprintf("%d %s", n, one)
 }
 
 func reportOf(s *snapshot.Folder, dir string, held time.Duration) *snapshotReport {

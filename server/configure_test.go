@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -284,6 +285,7 @@ func TestPurge_story(t *testing.T) {
 		t.Errorf("after the purge %+v: %+v", second, after)
 	}
 	r.call("GET", "/api/values?from=1&item="+before.ID, "", 404)
+	r.auditedPurge()
 	var values rest.ValueList
 	r.get("/api/values?from=1&item="+after.ID, &values)
 	if len(values.Values) != 0 {
@@ -296,6 +298,24 @@ func TestPurge_story(t *testing.T) {
 	r.get("/api/values?from=1&item="+after.ID, &values)
 	if len(values.Values) != 1 {
 		t.Errorf("values after a restart %+v", values.Values)
+	}
+}
+
+// auditedPurge expects of the audit log the request and the deletion of the host's history, once each, and nothing of what was refused.
+func (r *running) auditedPurge() {
+	r.t.Helper()
+	var log rest.AuditList
+	r.get("/api/audit?search=purge", &log)
+	var got []string
+	for _, e := range log.Entries {
+		got = append(got, e.Action+": "+e.Object+" "+string(e.Before))
+	}
+	want := []string{
+		`POST /api/purge: history of host web-1 deleted {"items":1}`,
+		"POST /api/purge: history of host web-1: asked to be deleted, not yet confirmed null",
+	}
+	if !slices.Equal(got, want) {
+		r.t.Errorf("the audit log has %q, want %q", got, want)
 	}
 }
 

@@ -275,7 +275,7 @@ func remaining(s storage.Stats) int64 { return max(s.QuotaBytes-s.DiskBytes, 0) 
 func AdviceFor(h Headroom, growBytes int64) []string {
 	advice := []string{}
 	if h.Level != HeadroomOK {
-		advice = append(advice, fmt.Sprintf("The file system is %.0f %% full. Most slow down past %d %%: free some room, or give storage.disk_space a smaller value.", h.UsedPercent, headroomProblem))
+		advice = append(advice, fmt.Sprintf("Most file systems slow down past %d %%: free some room on this one, or give storage.disk_space a smaller value.", headroomProblem))
 	}
 	if total := float64(h.TotalBytes); growBytes > 0 && total > 0 {
 		if then := 100 * (1 - float64(h.FreeBytes-growBytes)/total); then >= headroomProblem {

@@ -63,7 +63,7 @@ func TestAdviceFor(t *testing.T) {
 	if got := AdviceFor(room("zfs", 900), 0); !has(got, "recordsize=1M") || has(got, "full") {
 		t.Errorf("zfs: %q", got)
 	}
-	if got := AdviceFor(room("ext4", 100), 0); !has(got, "is 90 % full") {
+	if got := AdviceFor(room("ext4", 100), 0); !has(got, "slow down past 80 %: free some room") {
 		t.Errorf("a full disk: %q", got)
 	}
 	if got := AdviceFor(room("xfs", 900), 800); !has(got, "has taken all of storage.disk_space, the file system is 90 % full") {

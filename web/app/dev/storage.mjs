@@ -65,7 +65,7 @@ export function storage(oldest, started) {
     });
     const log = 1.3e8;
     const used = Math.round(tiers.reduce((left, tier) => left + tier.bytes, log));
-    return { engine: 'dbengine', used_bytes: used, quota_bytes: QUOTA, from: tiers[0].from, to: now, values: tiers[0].values, items: 9000, retention_days: 41.6, log_bytes: log, log_limit_bytes: QUOTA / 4, disk: { file_system: 'ext4', total_bytes: 6.4e10, free_bytes: 1.1e10, used_percent: 82.8, level: 'problem' }, disk_full_days: 210, hold: { at_percent: 80, held: true, ceiling_bytes: used, deleted_pairs: 3, shrink: false }, advice: ['The file system is 83 % full. Most slow down past 80 %: free some room, or give storage.disk_space a smaller value.', 'ext4: nothing to set; noatime saves a few writes.'], tiers, pairs };
+    return { engine: 'dbengine', used_bytes: used, quota_bytes: QUOTA, from: tiers[0].from, to: now, values: tiers[0].values, items: 9000, retention_days: 41.6, log_bytes: log, log_limit_bytes: QUOTA / 4, disk: { file_system: 'ext4', total_bytes: 6.4e10, free_bytes: 1.1e10, used_percent: 82.8, level: 'problem' }, disk_full_days: 210, hold: { at_percent: 80, held: true, ceiling_bytes: used, deleted_pairs: 3, shrink: false }, advice: ['Most file systems slow down past 80 %: free some room on this one, or give storage.disk_space a smaller value.', 'ext4: nothing to set; noatime saves a few writes.'], tiers, pairs };
   }
 
   function recompression() {

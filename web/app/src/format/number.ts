@@ -176,6 +176,12 @@ export function formatAge(ms: number): string {
   return `${Math.floor(seconds / 86_400).toLocaleString('en-US')} d`;
 }
 
+/** formatAgo is formatAge in a sentence: "just now", "12 s ago". */
+export function formatAgo(ms: number): string {
+  const age = formatAge(ms);
+  return age === 'now' ? 'just now' : `${age} ago`;
+}
+
 /** plural writes a count with its noun. */
 export function plural(count: number, one: string, many = one + 's'): string {
   return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;

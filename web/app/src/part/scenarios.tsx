@@ -3,7 +3,7 @@
 import { useEffect } from 'preact/hooks';
 import { getItems } from '../api/client.ts';
 import { getScenarios, type Scenario } from '../api/network.ts';
-import { formatAge, formatValue, plural } from '../format/number.ts';
+import { formatAgo, formatValue, plural } from '../format/number.ts';
 import { serverNow } from '../state/live.ts';
 import { Link } from './link.tsx';
 import { useLoad } from './load.ts';
@@ -77,7 +77,7 @@ function ScenarioSection({ scenario, known }: { scenario: Scenario; known: Known
       <h2>{scenario.name}</h2>
       <p>
         <span class={ended.failed ? 'problem-text' : undefined}>{ended.words}</span>
-        {ended.at !== undefined && <span class="muted">, {formatAge(serverNow() - ended.at)} ago</span>}
+        {ended.at !== undefined && <span class="muted">, {formatAgo(serverNow() - ended.at)}</span>}
         <span class="muted">
           {' '}
           · every {scenario.delay} · {plural(scenario.attempts, 'attempt')}

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { deleteSnapshot, getSnapshots, makeSnapshot, type Snapshot } from '../api/storage.ts';
-import { digits, formatValue } from '../format/number.ts';
+import { digits, formatValue, plural } from '../format/number.ts';
 import { formatClock } from '../format/when.ts';
 import { Field, Form, Sure } from '../part/form.tsx';
 import { useLoad } from '../part/load.ts';
@@ -17,7 +17,7 @@ export function Snapshots({ changes }: { changes: boolean }) {
   const run = async (): Promise<void> => {
     setSaid('');
     const made = await makeSnapshot(name.trim());
-    setSaid(`Made ${made.name} of ${made.files} files; they were held for ${digits(made.took_ms ?? 0, 3)} ms.`);
+    setSaid(`Made ${made.name} of ${plural(made.files, 'file')}; they were held for ${digits(made.took_ms ?? 0, 3)} ms.`);
     setName('');
     list.reload();
   };

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { type Followed, getReplication, promote, type Replication } from '../api/storage.ts';
-import { digits, formatAge, formatDuration, formatValue } from '../format/number.ts';
+import { digits, formatAgo, formatDuration, formatValue } from '../format/number.ts';
 import { formatClock } from '../format/when.ts';
 import { Sure } from '../part/form.tsx';
 import { useLoad } from '../part/load.ts';
@@ -68,13 +68,8 @@ function Part({ state }: { state: Replication }) {
 const COLUMNS: Column<Followed>[] = [
   { id: 'address', title: 'Standby', class: 'anywhere', cell: (one) => one.address, sort: (one) => one.address },
   { id: 'lag', title: 'Behind', cell: (one) => (one.seeding ? 'copies everything' : formatValue(one.lag_bytes, 'B')), sort: (one) => one.lag_bytes, number: true },
-  { id: 'seen', title: 'Asked last', cell: (one) => ago(serverNow() - one.seen_at), sort: (one) => one.seen_at, number: true },
+  { id: 'seen', title: 'Asked last', cell: (one) => formatAgo(serverNow() - one.seen_at), sort: (one) => one.seen_at, number: true },
 ];
-
-function ago(ms: number): string {
-  const age = formatAge(ms);
-  return age === 'now' ? age : `${age} ago`;
-}
 
 function Following({ state }: { state: Replication }) {
   const { lag } = state;

@@ -65,7 +65,7 @@ const PAIR_COLUMNS: Column<Pair>[] = [
 
 function Block({ pair, x, end }: { pair: Pair; x: number; end: number }) {
   const many = pair.count > 1 ? `${pair.count} file pairs` : pair.name;
-  const values = pair.values > 0 ? `, ${pair.values.toLocaleString('en-US')} values` : '';
+  const values = pair.values > 0 ? `, ${plural(pair.values, 'value')}` : '';
   return (
     <rect class={pair.growing ? 'store-pair growing' : 'store-pair'} x={x} y="1" width={Math.max(1.5, end - x - 0.8)} height={HEIGHT - 2}>
       <title>{`${many}${pair.growing ? ', growing' : ''}\n${spanText(pair.from, pair.to)}\n${formatValue(pair.bytes, 'B')}${values}`}</title>

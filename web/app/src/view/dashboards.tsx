@@ -42,7 +42,7 @@ const COLUMNS: Column<DashboardHead>[] = [
   { id: 'name', title: 'Dashboard', cell: (one) => <Link to={`/dashboards/${one.id}`}>{one.name}</Link>, sort: (one) => one.name, class: 'wide' },
   { id: 'version', title: 'Version', cell: (one) => one.version, sort: (one) => one.version, number: true, minor: true },
   { id: 'saved', title: 'Saved', cell: (one) => dateTime(one.saved_at), sort: (one) => one.saved_at, number: true },
-  { id: 'by', title: 'By', cell: (one) => one.saved_by, sort: (one) => one.saved_by, class: 'anywhere' },
+  { id: 'by', title: 'By', cell: (one) => one.saved_by, sort: (one) => one.saved_by, class: 'anywhere', minor: true },
   { id: 'owner', title: 'Owner', cell: (one) => one.owner, sort: (one) => one.owner, class: 'anywhere', minor: true },
   { id: 'everyone', title: 'Seen by', cell: seenWords, minor: true },
 ];

@@ -161,8 +161,15 @@ function CopyLink() {
   );
 }
 
+// Four digits are read at a glance; the whole number is in the title, in the CSV and in the JSON.
+function LastValue({ text }: { text: string | undefined }) {
+  if (text === undefined) return <>–</>;
+  const value = parseNumber(text);
+  return <span title={text}>{value === null ? text : digits(value)}</span>;
+}
+
 const COLUMNS: Column<PromSeries>[] = [
   { id: 'name', title: 'Series', cell: (series) => <code>{nameOf(series)}</code>, sort: nameOf, class: 'wide' },
-  { id: 'value', title: 'Last value', cell: (series) => lastOf(series)?.[1] ?? '–', sort: (series) => parseNumber(lastOf(series)?.[1] ?? '') ?? -Infinity, number: true },
+  { id: 'value', title: 'Last value', cell: (series) => <LastValue text={lastOf(series)?.[1]} />, sort: (series) => parseNumber(lastOf(series)?.[1] ?? '') ?? -Infinity, number: true },
   { id: 'at', title: 'At', cell: (series) => (lastOf(series) === null ? '–' : dateTime(lastOf(series)![0] * 1000)), number: true, minor: true },
 ];

@@ -67,7 +67,7 @@ export function ProblemTable({ fixed }: { fixed: { host?: string } }) {
   const listed = loaded.data?.problems ?? [];
   const shown = worstFirst(hides ? listed.filter((p) => p.suppression === undefined) : listed);
   const chosen = shown.filter((p) => picked.has(p.event_id));
-  const columns = columnsOf(open, toggle);
+  const columns = columnsOf(open, toggle, fixed.host !== undefined);
   if (operates) columns.unshift(pickColumn(shown, picked, setPicked));
 
   return (
@@ -196,14 +196,15 @@ export function SeverityWord({ severity }: { severity: Severity }) {
   );
 }
 
-const columnsOf = (open: string, toggle: (p: Problem) => void): Column<Problem>[] => [
+// On a narrow screen host and value stand below the name, so that it has the width.
+const columnsOf = (open: string, toggle: (p: Problem) => void, fixedHost: boolean): Column<Problem>[] => [
   { id: 'severity', title: 'Severity', cell: (p) => <SeverityWord severity={p.severity} />, sort: (p) => SEVERITIES.indexOf(p.severity), class: 'severity-cell' },
   {
     id: 'host',
     title: 'Host',
     cell: (p) => <Link to={`/hosts/${p.host_id}`}>{p.host_name || p.host}</Link>,
     sort: (p) => p.host_name || p.host,
-    class: 'host-cell',
+    class: 'host-cell not-narrow',
   },
   {
     id: 'name',
@@ -213,6 +214,11 @@ const columnsOf = (open: string, toggle: (p: Problem) => void): Column<Problem>[
         <button type="button" class="row-button beside" aria-expanded={p.event_id === open} onClick={() => toggle(p)}>
           <span class="problem-name">{p.name}</span>
         </button>
+        <span class="only-narrow muted">
+          {fixedHost ? '' : <Link to={`/hosts/${p.host_id}`}>{p.host_name || p.host}</Link>}
+          {!fixedHost && p.value_now !== '' && ' · '}
+          {p.value_now}
+        </span>
         {p.acknowledged && <span class="muted"> seen</span>}
         {p.suppression !== undefined && <span class="muted"> {suppressedText(p)}</span>}
         {p.opdata !== '' && <span class="muted problem-opdata">{p.opdata}</span>}
@@ -226,7 +232,7 @@ const columnsOf = (open: string, toggle: (p: Problem) => void): Column<Problem>[
     sort: (p) => p.name,
     class: 'wide',
   },
-  { id: 'value', title: 'Value now', cell: (p) => p.value_now || '–', number: true },
+  { id: 'value', title: 'Value now', cell: (p) => p.value_now || '–', number: true, class: 'not-narrow' },
   { id: 'since', title: 'Since', cell: (p) => dateTime(p.at), sort: (p) => p.at, number: true, minor: true },
   {
     id: 'lasted',

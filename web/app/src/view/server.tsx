@@ -8,7 +8,7 @@ import { Chart } from '../chart/chart.tsx';
 import { assignSlots } from '../chart/colour.ts';
 import { type Figure, figuresOf, packageOf } from '../format/exposition.ts';
 import { FIGURES, isWrong, PARTS, type Row } from '../format/figures.ts';
-import { digits, formatAge, formatDuration, formatValue } from '../format/number.ts';
+import { digits, formatAgo, formatDuration, formatValue } from '../format/number.ts';
 import type { ChartSpec } from '../item/sections.ts';
 import { groupBy } from '../part/group.ts';
 import { Failure } from '../part/notice.tsx';
@@ -66,7 +66,7 @@ function Vital({ state }: { state: Overview }) {
         <b class="big">{formatValue(state.store.used_bytes, 'B')}</b>
         <span class="muted big-note">
           of {formatValue(state.store.quota_bytes, 'B')}
-          {state.store.from !== null && state.store.from > 0 && `, oldest value ${formatAge(serverNow() - state.store.from)} ago`}
+          {state.store.from !== null && state.store.from > 0 && `, oldest value ${formatAgo(serverNow() - state.store.from)}`}
         </span>
       </div>
       <div>
