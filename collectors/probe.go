@@ -74,6 +74,9 @@ func (p *Prober) Probe(ctx context.Context, q network.Probe) (value string, up b
 	switch {
 	case results[0].Outcome == poller.Value && item.Type == model.SimpleCheck:
 		return "", text == "1", nil
+	case q.Check.Type == "agent" && strings.HasPrefix(text, "HTTP/"):
+		// Old agents answer without a header; a web server or a gateway that answers for whole networks does so too, and is no agent.
+		return "", false, nil
 	case results[0].Outcome == poller.Value:
 		return text, true, nil
 	case results[0].Outcome == poller.NotSupported && item.Type == model.SimpleCheck:
