@@ -32,7 +32,7 @@ func CheckCommand(command string) error {
 }
 
 // RunOnAgent has the agent of a host run a command and returns what it printed. The agent must allow the key system.run; agents is the checker of
-// passive agents. It takes CommandTime at most.
+// passive agents. It takes CommandTime at most, and gives the first 512 KiB of what was printed.
 func RunOnAgent(ctx context.Context, agents poller.Checker, h *model.Host, command string) (string, error) {
 	if err := CheckCommand(command); err != nil {
 		return "", err
@@ -51,7 +51,8 @@ func RunOnAgent(ctx context.Context, agents poller.Checker, h *model.Host, comma
 	defer cancel()
 	results := make([]poller.Result, 1)
 	agents.Check(ctx, []*poller.Task{&task}, results)
-	text := strings.ToValidUTF8(string(results[0].Text), "?")
+	said := results[0].Text
+	text := strings.ToValidUTF8(string(said[:min(len(said), maxOutputBytes)]), "?")
 	switch results[0].Outcome {
 	case poller.Unreachable:
 		return "", errors.New("the agent does not answer: " + text)

@@ -76,7 +76,7 @@ func (a *discoverer) run(ctx context.Context) error {
 		a.refuse("one rule may make at most %d objects, and %d are beyond that", a.x.Limit, a.x.Beyond)
 		a.out.Refused += a.x.Beyond - 1
 	}
-	return a.ended(ctx, rule.ItemID, a.x.At, "at = ?, error = ?", a.x.At.Unix(), discoveredError(a.out))
+	return a.ended(ctx, rule.ItemID, a.x.Order, "at = ?, error = ?", a.x.At.Unix(), discoveredError(a.out))
 }
 
 // discoveredError is the text that a rule shows for objects that could not be made.

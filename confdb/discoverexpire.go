@@ -11,13 +11,13 @@ import (
 
 // RuleFailed keeps why the last value of a rule could not be used; what it made before stays as it is. An empty text takes an
 // earlier one away.
-// The value that came at that time, and those before it, are no longer kept.
-func (d *DB) RuleFailed(ctx context.Context, item model.ItemID, at time.Time, reason string) error {
+// The value with that order, and those before it, are no longer kept.
+func (d *DB) RuleFailed(ctx context.Context, item model.ItemID, order int64, reason string) error {
 	if len(reason) > maxNameBytes {
 		reason = strings.ToValidUTF8(reason[:maxNameBytes], "")
 	}
 	return d.change(ctx, "keep the error of a discovery rule", func(c *change) error {
-		return c.ended(ctx, item, at, "error = ?", reason)
+		return c.ended(ctx, item, order, "error = ?", reason)
 	})
 }
 

@@ -3,7 +3,6 @@ package confdb
 import (
 	"context"
 	"database/sql"
-	"time"
 
 	"tidemark/model"
 )
@@ -13,7 +12,7 @@ import (
 func (d *DB) KeepRuleValues(ctx context.Context, values []model.RuleValue) error {
 	return d.change(ctx, "keep values of discovery rules", func(c *change) error {
 		for _, v := range values {
-			if err := c.exec(ctx, "UPDATE rule_items SET value = ?, value_at = ? WHERE item_id = ? AND value_at < ?", v.Text, v.At, v.Item, v.At); err != nil {
+			if err := c.exec(ctx, "UPDATE rule_items SET value = ?, value_at = ? WHERE item_id = ? AND value_at < ?", v.Text, v.Order, v.Item, v.Order); err != nil {
 				return err
 			}
 		}
@@ -21,8 +20,8 @@ func (d *DB) KeepRuleValues(ctx context.Context, values []model.RuleValue) error
 	})
 }
 
-// KeptRuleValues calls fn for each value that is kept, the oldest first, and returns the time of the newest value that was ever kept or ended,
-// Unix nanoseconds. fn must not use the database.
+// KeptRuleValues calls fn for each value that is kept, the oldest first, and returns the order of the newest value that was ever kept or ended.
+// fn must not use the database.
 func (d *DB) KeptRuleValues(ctx context.Context, fn func(model.RuleValue)) (newest int64, err error) {
 	const what = "read kept values of discovery rules"
 	if err := d.sql.QueryRowContext(ctx, "SELECT coalesce(max(value_at), 0) FROM rule_items").Scan(&newest); err != nil {
@@ -34,7 +33,7 @@ func (d *DB) KeptRuleValues(ctx context.Context, fn func(model.RuleValue)) (newe
 	}
 	err = each(rows, func(r *sql.Rows) error {
 		var v model.RuleValue
-		if err := r.Scan(&v.Item, &v.Host, &v.At, &v.Text); err != nil {
+		if err := r.Scan(&v.Item, &v.Host, &v.Order, &v.Text); err != nil {
 			return err
 		}
 		fn(v)
@@ -43,10 +42,9 @@ func (d *DB) KeptRuleValues(ctx context.Context, fn func(model.RuleValue)) (newe
 	return newest, d.wrap(what, err)
 }
 
-// ended sets columns of a rule's item after its value of that time was worked on, and lets go of the value that is kept unless it is newer.
-func (c *change) ended(ctx context.Context, item model.ItemID, at time.Time, set string, args ...any) error {
-	ns := at.UnixNano()
-	args = append(args, ns, ns, ns, item)
+// ended sets columns of a rule's item after its value with that order was worked on, and lets go of the value that is kept unless it is newer.
+func (c *change) ended(ctx context.Context, item model.ItemID, order int64, set string, args ...any) error {
+	args = append(args, order, order, order, item)
 	return c.exec(ctx, "UPDATE rule_items SET "+set+`,
 		value = CASE WHEN value_at <= ? THEN NULL ELSE value END,
 		value_at = CASE WHEN value_at < ? THEN ? ELSE value_at END WHERE item_id = ?`, args...)

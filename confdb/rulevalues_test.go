@@ -3,7 +3,6 @@ package confdb
 import (
 	"context"
 	"testing"
-	"time"
 
 	"tidemark/model"
 )
@@ -29,13 +28,13 @@ zabbix_export:
 	id := rules[0].ItemID
 	keep := func(at int64, text string) {
 		t.Helper()
-		if err := db.KeepRuleValues(ctx, []model.RuleValue{{Item: id, At: at, Text: []byte(text)}, {Item: 999_999, At: at, Text: []byte("of no rule")}}); err != nil {
+		if err := db.KeepRuleValues(ctx, []model.RuleValue{{Item: id, Order: at, Text: []byte(text)}, {Item: 999_999, Order: at, Text: []byte("of no rule")}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ended := func(at int64) {
 		t.Helper()
-		if err := db.RuleFailed(ctx, id, time.Unix(0, at), "no"); err != nil {
+		if err := db.RuleFailed(ctx, id, at, "no"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -30,11 +30,11 @@ type Rules interface {
 // Store makes what was found; confdb is one.
 type Store interface {
 	Discover(ctx context.Context, x *model.Discovery) (*model.Discovered, error)
-	// RuleFailed keeps why a rule's value of that time could not be used; an empty reason takes an earlier one away.
-	RuleFailed(ctx context.Context, item model.ItemID, at time.Time, reason string) error
+	// RuleFailed keeps why a rule's value with that order could not be used; an empty reason takes an earlier one away.
+	RuleFailed(ctx context.Context, item model.ItemID, order int64, reason string) error
 	// KeepRuleValues keeps values until Discover or RuleFailed ends them; one that is not newer than what was kept or ended before is left out.
 	KeepRuleValues(ctx context.Context, values []model.RuleValue) error
-	// KeptRuleValues calls fn for each value that is kept and returns the time of the newest that was ever kept or ended, Unix nanoseconds.
+	// KeptRuleValues calls fn for each value that is kept and returns the order of the newest that was ever kept or ended.
 	KeptRuleValues(ctx context.Context, fn func(model.RuleValue)) (newest int64, err error)
 	// ExpireDiscovered disables and deletes what was lost and whose time has come.
 	ExpireDiscovered(ctx context.Context, now time.Time) (disabled, deleted int, err error)
@@ -88,7 +88,7 @@ type Engine struct {
 	waiting map[model.ItemID]*payload
 	order   []model.ItemID
 	bytes   int
-	// working are the values that workers have; newest is the time of the newest value, Unix nanoseconds: no two have the same.
+	// working are the values that workers have; newest is the order of the newest value: no two have the same.
 	working map[model.ItemID]*payload
 	newest  int64
 	busy    map[model.HostID]bool
@@ -198,7 +198,7 @@ func (e *Engine) Expire(ctx context.Context) {
 
 // Process works on one value of a rule. Of the host it remembers the revision that the rule was read from, or, when nothing else changed
 // the host meanwhile, the one that the discovery itself made.
-func (e *Engine) Process(ctx context.Context, id model.ItemID, text []byte, reason string, at time.Time) result {
+func (e *Engine) Process(ctx context.Context, id model.ItemID, text []byte, reason string, at time.Time, order int64) result {
 	defer func(start time.Time) { e.seconds.Add(time.Since(start).Seconds()) }(time.Now())
 	rules := e.o.Rules()
 	rule, ok := rules.Rule(id)
@@ -211,7 +211,7 @@ func (e *Engine) Process(ctx context.Context, id model.ItemID, text []byte, reas
 	e.mu.Unlock()
 	next := result{rows: before.rows, held: before.held}
 	if reason == "" {
-		out, err := e.apply(ctx, rule, text, at, &next)
+		out, err := e.apply(ctx, rule, text, at, order, &next)
 		if err == nil {
 			if out.RevisionBefore == known {
 				known = out.HostRevision
@@ -229,7 +229,7 @@ func (e *Engine) Process(ctx context.Context, id model.ItemID, text []byte, reas
 		reason = err.Error()
 	}
 	e.failed.Inc()
-	if err := e.o.Store.RuleFailed(ctx, id, at, reason); err != nil {
+	if err := e.o.Store.RuleFailed(ctx, id, order, reason); err != nil {
 		if ctx.Err() == nil {
 			e.logger.Error("the error of a discovery rule could not be kept", "rule", rule.Key, "error", err)
 		}
@@ -262,8 +262,8 @@ func (e *Engine) guard(rows int, next *result) error {
 	return refuse("the value has %d elements, the one before had %d; nothing is changed until %d values in a row have lost most of them (this is number %d)", rows, next.rows, lossValues, next.held)
 }
 
-func (e *Engine) apply(ctx context.Context, rule *model.Rule, text []byte, at time.Time, next *result) (*model.Discovered, error) {
-	x := &model.Discovery{Rule: rule, At: at}
+func (e *Engine) apply(ctx context.Context, rule *model.Rule, text []byte, at time.Time, order int64, next *result) (*model.Discovered, error) {
+	x := &model.Discovery{Rule: rule, At: at, Order: order}
 	p, err := compile(rule)
 	if err != nil {
 		return nil, err

@@ -153,7 +153,7 @@ func (b *bench) rule(host, key string) *model.Rule {
 func (b *bench) give(host, key, text string) result {
 	b.t.Helper()
 	id := b.rule(host, key).ItemID
-	r := b.engine.Process(context.Background(), id, []byte(text), "", b.now)
+	r := b.engine.Process(context.Background(), id, []byte(text), "", b.now, b.now.UnixNano())
 	b.engine.done[id] = r
 	b.refresh()
 	return r

@@ -27,8 +27,10 @@ type payload struct {
 	host   model.HostID
 	text   []byte
 	reason string
-	at     time.Time
-	sum    uint64
+	// at is when it came by the clock, and the date of what it finds and loses. order rises, even when the clock goes back.
+	at    time.Time
+	order int64
+	sum   uint64
 	// done are finished when the value was worked on or is kept.
 	done []*model.Completion
 	// kept says that the store has the value.
@@ -85,10 +87,11 @@ func (e *Engine) put(id model.ItemID, p *payload) {
 	} else {
 		e.order = append(e.order, id)
 	}
-	if p.at.UnixNano() <= e.newest {
-		p.at = time.Unix(0, e.newest+1)
+	if p.order == 0 {
+		p.order = p.at.UnixNano()
 	}
-	e.newest = p.at.UnixNano()
+	p.order = max(p.order, e.newest+1)
+	e.newest = p.order
 	if e.bytes+len(p.text) > maxWaitingBytes {
 		p.text, p.reason = nil, "too many values of discovery rules wait; this one was left out"
 		p.finish(nil)
@@ -111,12 +114,17 @@ func (e *Engine) load(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		e.logger.Error("values of discovery rules that waited at the last stop could not be read; each comes again with its rule's next value", "error", err)
 	}
+	now := e.now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	came := len(e.waiting)
 	for _, v := range kept {
 		if e.waiting[v.Item] == nil {
-			e.put(v.Item, &payload{host: v.Host, text: v.Text, at: time.Unix(0, v.At), sum: maphash.Bytes(e.seed, v.Text), kept: true})
+			at := now
+			if then := time.Unix(0, v.Order); then.Before(now) {
+				at = then
+			}
+			e.put(v.Item, &payload{host: v.Host, text: v.Text, at: at, order: v.Order, sum: maphash.Bytes(e.seed, v.Text), kept: true})
 		}
 	}
 	if e.newest < newest {
@@ -124,7 +132,7 @@ func (e *Engine) load(ctx context.Context) {
 	}
 	for _, id := range e.order[:came] {
 		e.newest++
-		e.waiting[id].at = time.Unix(0, e.newest)
+		e.waiting[id].order = e.newest
 	}
 }
 
@@ -134,7 +142,7 @@ func (e *Engine) work(ctx context.Context) {
 		if !ok {
 			return
 		}
-		r := e.Process(ctx, id, p.text, p.reason, p.at)
+		r := e.Process(ctx, id, p.text, p.reason, p.at, p.order)
 		r.sum = p.sum
 		e.mu.Lock()
 		delete(e.busy, p.host)
@@ -202,6 +210,9 @@ func (e *Engine) keepWaiting(ctx context.Context, all bool) {
 			return
 		}
 		err := e.o.Store.KeepRuleValues(ctx, values)
+		if err != nil && ctx.Err() != nil && !all {
+			return // Cut off by the end, which keeps all.
+		}
 		e.mu.Lock()
 		for _, p := range list {
 			// Without the store it stays in memory: to refuse it would stop its sender for as long as the store has its trouble.
@@ -230,7 +241,7 @@ func (e *Engine) unkept(all bool) (list []*payload, values []model.RuleValue) {
 			}
 			n += len(p.text)
 			list = append(list, p)
-			values = append(values, model.RuleValue{Item: id, Host: p.host, At: p.at.UnixNano(), Text: p.text})
+			values = append(values, model.RuleValue{Item: id, Host: p.host, Order: p.order, Text: p.text})
 		}
 	}
 	return list, values

@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -187,5 +188,80 @@ func TestTake_withoutStore(t *testing.T) {
 	b.waitFor("the acknowledgement", done.Done())
 	if done.Err() != nil || len(b.engine.waiting) != 1 {
 		t.Errorf("%v, %d waiting", done.Err(), len(b.engine.waiting))
+	}
+}
+
+// TestTake_clock dates what is found by the clock of now, even when an earlier value came while the clock was years ahead.
+func TestTake_clock(t *testing.T) {
+	b := newBench(t, template)
+	item, _ := b.cache.Snapshot().Item(b.rule("h", "ifs").ItemID)
+	right := b.now
+	b.now = right.AddDate(50, 0, 0)
+	ahead := b.again()
+	end := b.running(ahead)
+	ahead.Take(item, []byte(`[{"{#IF}":"eth0"}]`), "", nil)
+	b.wait(func() bool { return b.exists("eth0") })
+	end()
+
+	b.now = right
+	store := &dated{Store: b.db, found: make(chan *model.Discovery, 1)}
+	next := b.again()
+	next.o.Store = store
+	end = b.running(next)
+	next.Take(item, []byte(`[{"{#IF}":"eth1"}]`), "", nil)
+	select {
+	case x := <-store.found:
+		if !x.At.Equal(right) || x.Order <= right.AddDate(49, 0, 0).UnixNano() {
+			t.Errorf("found at %v with the order %d, want %v behind those of before", x.At, x.Order, right)
+		}
+	case <-time.After(time.Minute):
+		t.Error("waited a minute in vain for the store")
+	}
+	end()
+}
+
+// dated is a store that shows what it is given.
+type dated struct {
+	Store
+	found chan *model.Discovery
+}
+
+func (d *dated) Discover(ctx context.Context, x *model.Discovery) (*model.Discovered, error) {
+	d.found <- x
+	return d.Store.Discover(ctx, x)
+}
+
+// cutOff is a store whose first KeepRuleValues ends with its context.
+type cutOff struct {
+	holding
+	keeping chan struct{}
+	once    sync.Once
+}
+
+func (c *cutOff) KeepRuleValues(ctx context.Context, values []model.RuleValue) (err error) {
+	c.once.Do(func() {
+		close(c.keeping)
+		<-ctx.Done()
+		err = ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	return c.Store.KeepRuleValues(ctx, values)
+}
+
+// TestRun_keeping keeps at the end what was being kept when the end came.
+func TestRun_keeping(t *testing.T) {
+	b := newBench(t, template)
+	item, _ := b.cache.Snapshot().Item(b.rule("h", "ifs").ItemID)
+	store := &cutOff{holding: holding{Store: b.db, entered: make(chan struct{}, 10), release: make(chan struct{})}, keeping: make(chan struct{})}
+	b.engine.o.Store = store
+	stop := b.running(b.engine)
+	done := b.acknowledged(b.engine, item, `[{"{#IF}":"eth0"}]`)
+	b.waitFor("the value to be kept", store.keeping)
+	stop()
+	b.waitFor("the acknowledgement", done.Done())
+	if got := b.kept(); done.Err() != nil || len(got) != 1 {
+		t.Errorf("%v, and kept are %q", done.Err(), got)
 	}
 }

@@ -168,17 +168,18 @@ type Discovery struct {
 	Instances []Instance
 	// Beyond counts the objects that were left out because a rule may make at most Limit.
 	Beyond, Limit int
-	// At is when the payload came.
-	At time.Time
+	// At is when the payload came. Order rises from payload to payload, whatever the clock does.
+	At    time.Time
+	Order int64
 }
 
 // RuleValue is a value of a discovery rule that waits.
 type RuleValue struct {
 	Item ItemID
 	Host HostID
-	// At is when it came, Unix nanoseconds.
-	At   int64
-	Text []byte
+	// Order rises from value to value: when it came, Unix nanoseconds, or more after a clock went back.
+	Order int64
+	Text  []byte
 }
 
 // Discovered is what became of a Discovery.
