@@ -66,7 +66,10 @@ func (c *coder) decodeSpan(b []byte, n, from, to int) ([]uint64, error) {
 				return nil, err
 			}
 			c.check = resize(c.check, min(n, blocksOf(to)*blockValues))
-			if _, err := c.readStream(c.check, blocksOf(n), f.rest, h.base); err != nil {
+			if f.rest, err = c.readStream(c.check, blocksOf(n), f.rest, h.base); err == nil && len(c.check) == n {
+				err = f.end()
+			}
+			if err != nil {
 				return nil, err
 			}
 			h.finish(c.check)
