@@ -255,7 +255,10 @@ type DB struct {
 	// marksBytes is what the file of marks is charged with.
 	marksBytes int64
 	// flushing serialises what writes to datafiles, and guards extentBytes, the room for what they write.
-	flushing    sync.Mutex
+	flushing sync.Mutex
+	// growing is held while the files of the pair that grows, or the marks, change, for one group of pages at most; behind flushing, before the locks of
+	// shards and pairs.
+	growing     sync.Mutex
 	extentBytes []byte
 	// tiering is held while pairs of tiers are made.
 	tiering sync.Mutex

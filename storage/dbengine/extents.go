@@ -123,6 +123,8 @@ func (db *DB) writeExtents(p *pair, x *extents) error {
 	p.mu.Lock()
 	p.charged += more
 	p.mu.Unlock()
+	db.growing.Lock()
+	defer db.growing.Unlock()
 	if err := p.out.WriteAt(x.buf, start); err != nil {
 		return err
 	}

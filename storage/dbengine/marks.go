@@ -151,6 +151,8 @@ func (db *DB) writeMarks(b []byte) error {
 	if err := db.reserve(size); err != nil {
 		return err
 	}
+	db.growing.Lock()
+	defer db.growing.Unlock()
 	if err := db.replaceFile(marksName, b); err != nil {
 		db.space.release(size)
 		return err

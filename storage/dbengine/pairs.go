@@ -156,6 +156,8 @@ func (db *DB) openPair() (*pair, error) {
 	if err := db.reserve(2 * blockBytes); err != nil {
 		return nil, err
 	}
+	db.growing.Lock()
+	defer db.growing.Unlock()
 	p, err := db.createPair(id)
 	if err != nil {
 		db.space.release(2 * blockBytes)
@@ -206,6 +208,8 @@ func (db *DB) closePair() {
 	if p == nil {
 		return
 	}
+	db.growing.Lock()
+	defer db.growing.Unlock()
 	defer db.pairs.setOpen(nil) // until the index is there nobody may delete the pair
 	extents, damage := db.journalled(p)
 	if err := p.journal.Close(); err != nil {

@@ -20,8 +20,8 @@ type Frozen struct {
 
 // Freeze calls take for each file of a snapshot of everything that Append had finished when Freeze was called. take makes a
 // hard link of the file, or copies its first Bytes bytes; both may be done while the engine goes on, because those bytes never change
-// and the file keeps its name until take returns. Pages are not written to datafiles meanwhile only while take has the file pair that
-// grows. Freeze returns how far the log is in the snapshot.
+// and the file keeps its name until take returns. Pages are not written to datafiles only while take has the file pair that
+// grows, and Freeze waits for at most one group of them. Freeze returns how far the log is in the snapshot.
 //
 // done, if not nil, is called with that when all files were taken and before the engine may remove any of them.
 func (db *DB) Freeze(ctx context.Context, take func(Frozen) error, done func(model.LSN) error) (model.LSN, error) {
@@ -30,7 +30,7 @@ func (db *DB) Freeze(ctx context.Context, take func(Frozen) error, done func(mod
 	}
 	f := freezing{db: db, take: take}
 	defer f.release()
-	lsn, err := f.growing(ctx)
+	lsn, err := f.freeze(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -59,17 +59,26 @@ type freezing struct {
 	free  func()
 }
 
-// growing fixes the moment of the snapshot and takes what is written to in place: the pair that grows, and the marks, which go
-// with the log as it is now.
-func (f *freezing) growing(ctx context.Context) (model.LSN, error) {
-	db := f.db
-	db.flushing.Lock()
-	defer db.flushing.Unlock()
-	if db.ctx.Err() != nil {
-		return 0, storage.ErrClosed
+// freeze fixes the moment of the snapshot and takes what is written to in place. From keeping the log on nothing of it goes, so that what is in no
+// pair yet is in it; it is cut last, at the moment, so that it has all that is in the pairs and promised by the marks.
+func (f *freezing) freeze(ctx context.Context) (model.LSN, error) {
+	defer f.db.KeepLog()()
+	if err := f.growing(ctx); err != nil {
+		return 0, err
 	}
-	lsn, files, free := db.log.Hold()
+	lsn, files, free := f.db.log.Hold()
 	f.log, f.free = files, free
+	return lsn, nil
+}
+
+// growing lists the pairs and takes the one that grows, and the marks.
+func (f *freezing) growing(ctx context.Context) error {
+	db := f.db
+	db.growing.Lock()
+	defer db.growing.Unlock()
+	if db.ctx.Err() != nil {
+		return storage.ErrClosed
+	}
 	for _, p := range db.pairs.all() {
 		if !p.acquire() { // it is being deleted
 			continue
@@ -81,13 +90,13 @@ func (f *freezing) growing(ctx context.Context) (model.LSN, error) {
 	}
 	if open := f.open; open != nil {
 		if err := f.taken(ctx, open.id.Name(), open.size); err != nil {
-			return 0, err
+			return err
 		}
 		if err := f.taken(ctx, open.id.JournalName(), open.journalSize); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return lsn, f.whole(ctx, marksName)
+	return f.whole(ctx, marksName)
 }
 
 // rest takes the files that nobody writes to any more, and the log.

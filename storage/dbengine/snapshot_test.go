@@ -133,6 +133,52 @@ func snapshotRun(t *testing.T, seed uint64) {
 	}
 }
 
+// TestDB_Freeze_whileFlushing: the moment does not wait until all pages that are due are written, or a pair is written anew for its room.
+func TestDB_Freeze_whileFlushing(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), smallOptions())
+	defer db.Close()
+	b := model.NewBatch()
+	b.AppendFloat(1, testBase, 1)
+	appendWait(t, db, b)
+	db.flushing.Lock()
+	defer db.flushing.Unlock()
+	frozen := make(chan error, 1)
+	go func() {
+		_, err := db.Freeze(context.Background(), func(Frozen) error { return nil }, nil)
+		frozen <- err
+	}()
+	select {
+	case err := <-frozen:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the snapshot waits for the flusher")
+	}
+}
+
+// TestDB_Freeze_relaxed: the moment does not wait for the second that relaxed durability leaves between syncs.
+func TestDB_Freeze_relaxed(t *testing.T) {
+	o := smallOptions()
+	o.Durability = Relaxed
+	db := openTest(t, vfs.NewMem(), o)
+	defer db.Close()
+	began := time.Now()
+	const rounds = 20
+	for i := range rounds {
+		b := model.NewBatch()
+		b.AppendFloat(1, testBase+int64(i), 1)
+		appendWait(t, db, b)
+		end := db.LastLSN()
+		if lsn, err := db.Freeze(t.Context(), func(Frozen) error { return nil }, nil); err != nil || lsn < end {
+			t.Fatalf("%d of %d, %v", lsn, end, err)
+		}
+	}
+	if took := time.Since(began); took > rounds*time.Second/2 {
+		t.Errorf("%d snapshots took %v", rounds, took)
+	}
+}
+
 // shelf is a SnapshotStore that holds fixed names.
 type shelf struct {
 	mu      sync.Mutex

@@ -34,8 +34,17 @@ func (l *Log) run() {
 		case <-l.stop:
 			return
 		}
-		l.commit(!l.o.Relaxed || time.Since(l.lastSync) >= relaxedDelay || len(l.tail) > maxBufferBytes)
+		l.commit(l.mustSync())
 	}
+}
+
+// mustSync says whether what is written next must be on disk at once.
+func (l *Log) mustSync() bool {
+	l.mu.Lock()
+	asked := l.asked
+	l.asked = false
+	l.mu.Unlock()
+	return asked || !l.o.Relaxed || time.Since(l.lastSync) >= relaxedDelay || len(l.tail) > maxBufferBytes
 }
 
 // nextDue says when something must happen without being asked: a retry, or the sync of relaxed durability.

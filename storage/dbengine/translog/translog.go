@@ -82,6 +82,8 @@ type Log struct {
 	closed bool
 
 	replication replication
+	// asked says that somebody waits for the disk, so that relaxed durability syncs at once.
+	asked bool
 
 	segments    []*segment
 	spares      []string
@@ -186,11 +188,12 @@ func (l *Log) Room(ctx context.Context, sizeBytes int) error {
 	}
 }
 
-// Wait returns when the log is durable up to lsn, or cannot become so now.
+// Wait returns when the log is durable up to lsn, or cannot become so now. With relaxed durability it has the log synced at once.
 func (l *Log) Wait(ctx context.Context, lsn model.LSN) error {
 	for {
 		l.mu.Lock()
 		err, durable, closed, wait := l.failed, l.durable, l.closed, l.room
+		l.asked = l.asked || durable < lsn
 		l.mu.Unlock()
 		switch {
 		case durable >= lsn:
