@@ -172,6 +172,9 @@ func (f *backupFlags) fix(ctx context.Context, args []string) (snapshot.Source, 
 	if err := s.make(ctx); err != nil {
 		return nil, nil, err
 	}
+	if err := s.ask(ctx); err != nil {
+		return nil, nil, errors.Join(err, s.remove(ctx))
+	}
 	return s, func() error { return s.remove(ctx) }, nil
 }
 
@@ -202,19 +205,22 @@ func (s *remoteSnapshot) Open(ctx context.Context, f *snapshot.File) (io.ReadClo
 	return answer.Body, nil
 }
 
+// make has the server make it.
 func (s *remoteSnapshot) make(ctx context.Context) error {
 	name := fmt.Sprintf("copy-%d", time.Now().UnixNano())
 	if err := s.client.call(ctx, http.MethodPost, "/api/storage/snapshots", map[string]string{"name": name}, &s.kept); err != nil {
 		return err
 	}
 	s.path = "/api/storage/snapshots/" + url.PathEscape(s.kept.Name)
+	return nil
+}
+
+// ask asks which files the snapshot has.
+func (s *remoteSnapshot) ask(ctx context.Context) error {
 	var raw json.RawMessage
 	err := s.client.call(ctx, http.MethodGet, s.path, nil, &raw)
 	if err == nil {
 		s.manifest, err = snapshot.DecodeManifest(raw)
-	}
-	if err != nil {
-		err = errors.Join(err, s.remove(ctx))
 	}
 	return err
 }

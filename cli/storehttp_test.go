@@ -7,7 +7,12 @@ import (
 	"errors"
 	"math"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -89,6 +94,26 @@ func values(t *testing.T, dir string) (count int, sum uint64) {
 	return count, sum
 }
 
+// elsewhere is a way to a server that does not say where its files are, as from another machine.
+func elsewhere(t *testing.T, address string) string {
+	t.Helper()
+	target, err := url.Parse("http://" + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := httputil.NewSingleHostReverseProxy(target)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/storage/folder" {
+			http.NotFound(w, r)
+			return
+		}
+		r.Host, r.Header["X-Forwarded-For"] = address, nil // it is let in as from this machine
+		pass.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
 // TestStore_http re-compresses the store of a running server and downloads a snapshot of it, which restores to the same values.
 func TestStore_http(t *testing.T) {
 	data, db := fillStore(t)
@@ -107,17 +132,31 @@ func TestStore_http(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &p); err != nil || p.WrittenPairs != 1 || p.AfterBytes >= p.BeforeBytes || p.SkippedPairs != 0 {
 		t.Fatalf("it says %s, %v", text, err)
 	}
-	copied := filepath.Join(t.TempDir(), "copy")
-	execute(t, storeSnapshotCommand(), "--http", address, copied)
+	linked, copied := filepath.Join(filepath.Dir(data), "linked"), filepath.Join(t.TempDir(), "copy")
+	var near, far snapshotReport
+	for _, take := range []struct {
+		from, to string
+		report   *snapshotReport
+	}{{address, linked, &near}, {elsewhere(t, address), copied, &far}} {
+		text := execute(t, storeSnapshotCommand(), "--http", take.from, take.to, "--json")
+		if err := json.Unmarshal([]byte(text), take.report); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	if near.Copied || !far.Copied || near.Files != far.Files {
+		t.Errorf("on this machine %+v, from elsewhere %+v", near, far)
+	}
 	stop()
 	after, err := dbengine.ClosedPairs(vfs.OS{}, engine)
 	if err != nil || len(after) != 1 || after[0].Name == before[0].Name || after[0].Bytes >= before[0].Bytes {
 		t.Errorf("%+v became %+v, %v", before, after, err)
 	}
-	execute(t, storeVerifyCommand(), copied)
-	back := filepath.Join(t.TempDir(), "back")
-	execute(t, storeRestoreCommand(), copied, back)
-	for _, dir := range []string{engine, filepath.Join(back, "engine")} {
+	back := t.TempDir()
+	for _, from := range []string{linked, copied} {
+		execute(t, storeVerifyCommand(), from)
+		execute(t, storeRestoreCommand(), from, filepath.Join(back, filepath.Base(from)))
+	}
+	for _, dir := range []string{engine, filepath.Join(back, "linked/engine"), filepath.Join(back, "copy/engine")} {
 		if n, s := values(t, dir); n != count || s != sum || n != 2000*storeItems {
 			t.Errorf("%s holds %d values that make %d, want %d that make %d", dir, n, s, count, sum)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -41,8 +42,8 @@ func storeSnapshotCommand() *cobra.Command {
 		Use:   "snapshot (DIR | --http ADDR) TO",
 		Short: "Make a copy of everything as it is at one moment, while writing goes on",
 		Long: "Make a snapshot of a data folder: values, catalog and configuration as they were at one moment. TO is a new folder. In the file system of the data\n" +
-			"folder of a stopped server it consists of hard links and takes less than a second whatever the size; elsewhere, and from a running server\n" +
-			"with --http, the files are copied after the moment is fixed. With --http and --name the snapshot stays with the server, in snapshots/ of its data folder.",
+			"folder it consists of hard links and takes less than a second whatever the size, of a stopped server and with --http of a running one; elsewhere, and\n" +
+			"from another machine, the files are copied after the moment is fixed. With --http and --name the snapshot stays with the server, in snapshots/ of its data folder.",
 		Args: someArgs(0, 2, "DIR and TO, or --http and TO or --name"),
 		RunE: func(c *cobra.Command, args []string) error { return runSnapshot(c, f, args) },
 	}
@@ -164,22 +165,64 @@ func (f *snapshotFlags) download(c *cobra.Command, to string) (r *snapshotReport
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, remote.remove(ctx)) }()
-	m := remote.manifest
-	line, done := newProgressLine(c.ErrOrStderr()), int64(0)
-	for i := range m.Files {
-		file := &m.Files[i]
-		line.say(done, m.Bytes(), file.Path)
-		if err := w.Fetch(ctx, *file, func() (io.ReadCloser, error) { return remote.Open(ctx, file) }); err != nil {
-			return nil, fmt.Errorf("copy %s: %w", file.Path, err)
-		}
-		done += file.Bytes
+	line := newProgressLine(c.ErrOrStderr())
+	near := f.near(ctx, remote.kept.Name)
+	if near != nil {
+		err = w.Take(ctx, near, func(p snapshot.Progress) { line.say(p.DoneBytes, p.TotalBytes, p.File) })
+		remote.manifest = near.Manifest()
+	} else if err = remote.ask(ctx); err == nil {
+		err = fetchAll(ctx, w, remote, line)
 	}
+	if err != nil {
+		return nil, err
+	}
+	m := remote.manifest
 	folder, err := w.Commit(m.Version, m.LSN, m.CreatedAt)
 	if err != nil {
 		return nil, err
 	}
-	folder.Copied = true
+	folder.Copied = folder.Copied || near == nil
 	return reportOf(folder, to, time.Duration(remote.kept.TookMs*float64(time.Millisecond))), nil
+}
+
+// fetchAll asks the server for each file.
+func fetchAll(ctx context.Context, w *snapshot.Writer, remote *remoteSnapshot, line *progressLine) error {
+	done := int64(0)
+	for i := range remote.manifest.Files {
+		file := &remote.manifest.Files[i]
+		line.say(done, remote.manifest.Bytes(), file.Path)
+		if err := w.Fetch(ctx, *file, func() (io.ReadCloser, error) { return remote.Open(ctx, file) }); err != nil {
+			return fmt.Errorf("copy %s: %w", file.Path, err)
+		}
+		done += file.Bytes
+	}
+	return nil
+}
+
+// near is the folder of a snapshot that the server keeps, if it is on this machine and may be read; else nil.
+func (f *snapshotFlags) near(ctx context.Context, name string) *snapshot.Folder {
+	engine, err := f.client.storageFolder(ctx)
+	if err != nil {
+		return nil
+	}
+	folder, err := snapshot.OpenFolder(filepath.Join(filepath.Dir(engine), server.SnapshotsFolder, name))
+	if err != nil {
+		return nil
+	}
+	linked := false
+	for i := range folder.Manifest().Files {
+		file := &folder.Manifest().Files[i]
+		if file.SHA256 == "" && linked {
+			continue // of the engine's files one tells of all
+		}
+		linked = linked || file.SHA256 == ""
+		in, err := folder.Open(ctx, file)
+		if err != nil {
+			return nil // the server may read it, and sends it
+		}
+		_ = in.Close()
+	}
+	return folder
 }
 
 func storeVerifyCommand() *cobra.Command {

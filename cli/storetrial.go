@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,13 +103,25 @@ func (f *trialFlags) folder(c *cobra.Command, args []string) (string, error) {
 	if len(args) == 1 {
 		return engineFolder(args[0])
 	}
+	dir, err := f.client.storageFolder(c.Context())
+	if errors.Is(err, errElsewhere) {
+		return "", fmt.Errorf("%w; run tidemark store trial DIR where its files are", err)
+	}
+	return dir, err
+}
+
+// errElsewhere says that a server's files cannot be seen.
+var errElsewhere = errors.New("not on this machine or not to be seen from here")
+
+// storageFolder is the engine's folder of a running server, if that is on this machine; else errElsewhere.
+func (c *serverClient) storageFolder(ctx context.Context) (string, error) {
 	var there server.StorageFolder
-	if err := f.client.call(c.Context(), http.MethodGet, "/api/storage/folder", nil, &there); err != nil {
+	if err := c.call(ctx, http.MethodGet, "/api/storage/folder", nil, &there); err != nil {
 		return "", err
 	}
 	here, err := server.FindStorageFolder(there.Folder)
 	if err != nil || here.Device != there.Device || here.Inode != there.Inode {
-		return "", fmt.Errorf("the store of the server at %s, %s, is not on this machine or not to be seen from here; run tidemark store trial DIR where its files are", f.client.address, there.Folder)
+		return "", fmt.Errorf("the store of the server at %s, %s, is %w", c.address, there.Folder, errElsewhere)
 	}
 	return there.Folder, nil
 }

@@ -49,7 +49,7 @@ func TestSnapshots_work(t *testing.T) {
 	data := t.TempDir()
 	db := manyPairs(t, data, 20)
 	s := &snapshots{data: data, version: "test", engine: db}
-	w, err := snapshot.Create(filepath.Join(data, snapshotsFolder, "one"), nil)
+	w, err := snapshot.Create(filepath.Join(data, SnapshotsFolder, "one"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			longest, files := time.Duration(0), 0
 			for n := 0; b.Loop(); n++ {
 				began := time.Now()
-				w, err := snapshot.Create(filepath.Join(data, snapshotsFolder, fmt.Sprint(n)), nil)
+				w, err := snapshot.Create(filepath.Join(data, SnapshotsFolder, fmt.Sprint(n)), nil)
 				if err != nil {
 					b.Fatal(err)
 				}

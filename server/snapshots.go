@@ -23,8 +23,8 @@ import (
 	"tidemark/wire/sketch"
 )
 
-// snapshotsFolder is where the server keeps its snapshots, in the data folder: links need the same file system.
-const snapshotsFolder = "snapshots"
+// SnapshotsFolder is where the server keeps its snapshots, in the data folder: links need the same file system.
+const SnapshotsFolder = "snapshots"
 
 // SnapshotOptions say which snapshots a server keeps by itself.
 type SnapshotOptions struct {
@@ -54,7 +54,7 @@ type snapshots struct {
 
 // openShelf reads what is kept; the engine is opened after it.
 func (s *Server) openShelf() (*snapshot.Shelf, error) {
-	shelf, err := snapshot.OpenShelf(filepath.Join(s.o.Data, snapshotsFolder), !s.o.Snapshots.Refuse)
+	shelf, err := snapshot.OpenShelf(filepath.Join(s.o.Data, SnapshotsFolder), !s.o.Snapshots.Refuse)
 	if err != nil {
 		return nil, err
 	}
@@ -160,24 +160,25 @@ func (s *snapshots) fill(ctx context.Context, w *snapshot.Writer, put func(*snap
 
 // addConfiguration copies the configuration database and its key.
 func (s *snapshots) addConfiguration(ctx context.Context, w *snapshot.Writer) error {
-	temporary := filepath.Join(s.data, confdb.FileName+".copy")
-	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	name, err := w.Place(confdb.FileName)
+	if err != nil {
 		return err
 	}
-	var err error
 	if s.db != nil {
-		err = s.db.Backup(ctx, temporary)
+		err = s.db.Backup(ctx, name)
 	} else {
-		err = confdb.BackupFile(ctx, s.data, temporary)
+		err = confdb.BackupFile(ctx, s.data, name)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err == nil {
+		err = w.Placed(ctx, confdb.FileName)
+	}
 	if err != nil {
 		return err
 	}
-	err = w.AddFile(ctx, temporary, confdb.FileName)
-	err = errors.Join(err, os.Remove(temporary), w.AddFile(ctx, filepath.Join(s.data, confdb.SecretFileName), confdb.SecretFileName))
+	err = w.AddFile(ctx, filepath.Join(s.data, confdb.SecretFileName), confdb.SecretFileName)
 	// A folder that is restored is known again as one of this cluster.
 	return errors.Join(err, w.AddFile(ctx, filepath.Join(s.data, standby.FileName), standby.FileName))
 }

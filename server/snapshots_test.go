@@ -46,7 +46,7 @@ func TestServer_snapshot(t *testing.T) {
 	}
 	r.stop()
 
-	kept, err := snapshot.OpenFolder(filepath.Join(dir, snapshotsFolder, "one"))
+	kept, err := snapshot.OpenFolder(filepath.Join(dir, SnapshotsFolder, "one"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func Restore(ctx context.Context, s Source, dir string, progress func(Progress))
 		}
 	}
 	for folder := range folders {
-		if err := syncDir(folder); err != nil {
+		if err := syncPath(folder); err != nil {
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ func Restore(ctx context.Context, s Source, dir string, progress func(Progress))
 	if err := os.Rename(work, dir); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(filepath.Clean(dir)))
+	return syncPath(filepath.Dir(filepath.Clean(dir)))
 }
 
 // restoreFile writes one file and compares its length and checksum.

@@ -46,7 +46,7 @@ func (s FolderStore) Put(ctx context.Context, key string, r io.Reader, _ int64) 
 	if err := os.Rename(temporary, name); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(name))
+	return syncPath(filepath.Dir(name))
 }
 
 // Get opens a file.

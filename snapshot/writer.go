@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -27,6 +29,8 @@ type Writer struct {
 	since     *Folder
 	files     []File
 	folders   map[string]bool
+	// unsynced are files and folders that Commit syncs, all at once: the disk does that in the time of one.
+	unsynced []string
 	// copied says that links are impossible between the data folder and the snapshot.
 	copied bool
 }
@@ -198,9 +202,48 @@ func (w *Writer) AddFile(ctx context.Context, source, path string) error {
 	return w.Add(ctx, in, path, info.Mode().Perm())
 }
 
-// copyFrom copies a file, syncs it and notes its checksum.
+// Take takes the files of another snapshot on this machine over, as Link and AddFile do. progress may be nil.
+func (w *Writer) Take(ctx context.Context, from *Folder, progress func(Progress)) error {
+	at := Progress{TotalBytes: from.manifest.Bytes()}
+	for i := range from.manifest.Files {
+		f := &from.manifest.Files[i]
+		source, err := from.place(f)
+		if err != nil {
+			return err
+		}
+		if at.File = f.Path; progress != nil {
+			progress(at)
+		}
+		if f.SHA256 == "" {
+			err = w.Link(ctx, source, f.Path, f.Bytes)
+		} else if err = w.AddFile(ctx, source, f.Path); err == nil {
+			err = w.sameAs(f)
+		}
+		if err != nil {
+			return fmt.Errorf("copy %s: %w", f.Path, err)
+		}
+		at.DoneBytes += f.Bytes
+	}
+	return nil
+}
+
+// sameAs compares the file that was added last with what it is a copy of.
+func (w *Writer) sameAs(f *File) error {
+	if len(w.files) == 0 || w.files[len(w.files)-1].Path != f.Path {
+		return fmt.Errorf("%w: the file is missing", ErrDamaged)
+	}
+	if got := w.files[len(w.files)-1].SHA256; got != f.SHA256 {
+		return fmt.Errorf("%w: SHA-256 %s, expected %s", ErrDamaged, got, f.SHA256)
+	}
+	return nil
+}
+
+// copyFrom copies a file and notes its checksum.
 func (w *Writer) copyFrom(ctx context.Context, r io.Reader, f File, name string, mode fs.FileMode) error {
-	n, sum, err := writeFile(ctx, r, name, mode)
+	n, sum, err := makeFile(ctx, r, name, mode)
+	if err == nil {
+		err = w.syncLater(name, n)
+	}
 	if err != nil {
 		return err
 	}
@@ -212,17 +255,43 @@ func (w *Writer) copyFrom(ctx context.Context, r io.Reader, f File, name string,
 	return nil
 }
 
+// Place is where a file of the snapshot is to be written by somebody else, who also syncs it; Placed takes it over.
+func (w *Writer) Place(path string) (string, error) { return w.target(path) }
+
+// Placed notes a file that was written to its Place.
+func (w *Writer) Placed(ctx context.Context, path string) error {
+	name, err := w.target(path)
+	if err != nil {
+		return err
+	}
+	in, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, &cancelling{ctx, in})
+	w.files = append(w.files, File{Path: path, Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))})
+	return err
+}
+
 // writeFile makes a file of what r gives, synced, and returns its length and SHA-256.
 func writeFile(ctx context.Context, r io.Reader, name string, mode fs.FileMode) (int64, string, error) {
+	n, sum, err := makeFile(ctx, r, name, mode)
+	if err == nil {
+		err = syncPath(name)
+	}
+	return n, sum, err
+}
+
+// makeFile is writeFile without a sync.
+func makeFile(ctx context.Context, r io.Reader, name string, mode fs.FileMode) (int64, string, error) {
 	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return 0, "", err
 	}
 	h := sha256.New()
 	n, err := io.Copy(out, io.TeeReader(&cancelling{ctx, r}, h))
-	if err == nil {
-		err = out.Sync()
-	}
 	return n, hex.EncodeToString(h.Sum(nil)), errors.Join(err, out.Close())
 }
 
@@ -253,50 +322,23 @@ func (w *Writer) commit(m *Manifest) error {
 	if err != nil {
 		return err
 	}
-	for dir := range w.folders {
-		if err := syncDir(dir); err != nil {
-			return err
-		}
-	}
-	if err := writeWhole(filepath.Join(w.work, ManifestName), b); err != nil {
+	manifest := filepath.Join(w.work, ManifestName)
+	if err := os.WriteFile(manifest, b, 0o640); err != nil {
 		return err
 	}
-	if err := syncDir(w.work); err != nil {
+	w.folders[w.work] = true
+	w.unsynced = slices.AppendSeq(append(w.unsynced, manifest), maps.Keys(w.folders))
+	if err := w.syncAll(); err != nil {
 		return err
 	}
 	if err := os.Rename(w.work, w.dir); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(w.dir))
+	return syncPath(filepath.Dir(w.dir))
 }
 
 // Abort removes what was written.
 func (w *Writer) Abort() error { return os.RemoveAll(w.work) }
-
-// writeWhole makes a synced file.
-func writeWhole(name string, b []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
-		err = nil // the file system has no such operation
-	}
-	return errors.Join(err, d.Close())
-}
 
 // Fetch takes a file from another place, unless the snapshot before has it. f.Tail should be set.
 func (w *Writer) Fetch(ctx context.Context, f File, open func() (io.ReadCloser, error)) error {
