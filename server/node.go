@@ -379,8 +379,9 @@ func (n *following) lead(ctx context.Context) error {
 const (
 	// catchUpTime bounds the wait for what the primary has.
 	catchUpTime = 20 * time.Second
-	// handOverTime is how long the primary may take to answer.
+	// handOverTime is how long the primary may take to answer, busyTime how long one that answered a moment ago: on a busy machine it is slow, not gone.
 	handOverTime = time.Second
+	busyTime     = 5 * time.Second
 )
 
 // promote takes over: from a primary that answers without a loss, from a dead one with what is here.
@@ -426,7 +427,11 @@ func (n *following) takeOver(ctx context.Context, s *Server, out *Promoted) (beg
 			"another standby was promoted to epoch %s: start this server with --standby-of of that one; if it is lost for good, stop this one and run tidemark store promote %s", standby.EpochText(epoch), n.o.Data)}
 	}
 	state := n.kept.node.State()
-	asking, cancel := context.WithTimeout(ctx, handOverTime)
+	patience := handOverTime
+	if follower.Lag().Connected {
+		patience = busyTime
+	}
+	asking, cancel := context.WithTimeout(ctx, patience)
 	out.Epoch = n.kept.node.NextEpoch()
 	moved, err := n.peer.HandOver(asking, standby.EpochRequest{Cluster: state.Cluster, Epoch: out.Epoch, Standby: n.id()})
 	cancel()

@@ -221,7 +221,7 @@ func TestFollow(t *testing.T) {
 
 // TestFollow_synchronous answers a change only when the standby has it.
 func TestFollow_synchronous(t *testing.T) {
-	p := newPair(t, func(o *Options) { o.Synchronous, o.Alone = true, 2*time.Second })
+	p := newPair(t, func(o *Options) { o.Synchronous, o.Alone = true, time.Minute })
 	p.until("the standby is there", func() bool {
 		var s standbyAnswer
 		return p.call("GET", p.http+"/api/standby", "", &s) == 200 && s.Lag != nil && s.Lag.Connected && s.Lag.ConfigurationAt > 0
