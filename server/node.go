@@ -381,7 +381,7 @@ const (
 	catchUpTime = 20 * time.Second
 	// handOverTime is how long the primary may take to answer, busyTime how long one that answered a moment ago: on a busy machine it is slow, not gone.
 	handOverTime = time.Second
-	busyTime     = 5 * time.Second
+	busyTime     = 10 * time.Second
 )
 
 // promote takes over: from a primary that answers without a loss, from a dead one with what is here.
