@@ -465,7 +465,7 @@ func TestControl_readOnly(t *testing.T) {
 	}
 }
 
-// TestChanges_several keeps all objects that a request changed, each with what it was and is, and of one that is named again the last word.
+// TestChanges_several keeps all objects that a request changed, each with what it was and is, and of one that is named again what it was at first and is at last.
 func TestChanges_several(t *testing.T) {
 	ctx, changes := WithChanges(t.Context())
 	Changed(ctx, "host a", map[string]int{"n": 1, "same": 5}, map[string]int{"n": 2, "same": 5})
@@ -474,8 +474,26 @@ func TestChanges_several(t *testing.T) {
 	}
 	Changed(ctx, "host b", nil, map[string]string{"password": "hunter2"})
 	Changed(ctx, "host a", nil, map[string]int{"n": 3})
-	if e := changes.Entry("POST /x", "127.0.0.1"); e.Object != "host a, host b" || e.Before != "" || e.After != `{"host a":{"n":3},"host b":{"password":"********"}}` {
+	if e := changes.Entry("POST /x", "127.0.0.1"); e.Object != "host a, host b" || e.Before != `{"host a":{"n":1}}` || e.After != `{"host a":{"n":3},"host b":{"password":"********"}}` {
 		t.Errorf("two objects: %+v", e)
+	}
+	for name, x := range map[string]struct {
+		steps         []any // before and after of each change
+		before, after string
+	}{
+		"other members":  {[]any{map[string]any{"tags": 1}, map[string]any{"tags": 2}, map[string]any{"on": true}, map[string]any{"on": false}}, `{"on":true,"tags":1}`, `{"on":false,"tags":2}`},
+		"made, changed":  {[]any{nil, map[string]any{"n": 1}, map[string]any{"n": 1}, map[string]any{"n": 2}}, "", `{"n":2}`},
+		"changed, gone":  {[]any{map[string]any{"n": 1}, map[string]any{"n": 2}, map[string]any{"n": 2}, nil}, `{"n":1}`, ""},
+		"a member comes": {[]any{map[string]any{"n": 1}, map[string]any{"n": 1, "m": 1}, map[string]any{"n": 1, "m": 1}, map[string]any{"n": 1, "m": 2}}, `{}`, `{"m":2}`},
+		"a member goes":  {[]any{map[string]any{"n": 1, "m": 1}, map[string]any{"n": 2, "m": 1}, map[string]any{"n": 2, "m": 1}, map[string]any{"n": 3}}, `{"m":1,"n":1}`, `{"n":3}`},
+		"lists":          {[]any{[]int{1}, []int{2}, []int{2}, []int{3}}, `[1]`, `[3]`},
+	} {
+		ctx, again := WithChanges(t.Context())
+		Changed(ctx, "host", x.steps[0], x.steps[1])
+		Changed(ctx, "host", x.steps[2], x.steps[3])
+		if e := again.Entry("POST /x", ""); e.Object != "host" || e.Before != x.before || e.After != x.after {
+			t.Errorf("%s: %+v", name, e)
+		}
 	}
 	_, nothing := WithChanges(t.Context())
 	if e := nothing.Entry("POST /x", ""); e.Object != "" || e.Before != "" || e.After != "" {

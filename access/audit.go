@@ -34,7 +34,7 @@ func WithChanges(ctx context.Context) (context.Context, *Changes) {
 
 // Changed says what a request changed: the object and how it was before and after, as values that are encoded in JSON; nil for nothing.
 // The log keeps what is different. Secrets must not be in it; fields that are called like one are left out all the same. Of an object that is named
-// again the last word counts.
+// again the log has what it was before the first change and is after the last; one named in parts, as objects with other members, has all of them.
 func Changed(ctx context.Context, object string, before, after any) {
 	c, _ := ctx.Value(changesKey{}).(*Changes)
 	if c == nil {
@@ -44,10 +44,46 @@ func Changed(ctx context.Context, object string, before, after any) {
 	defer c.mu.Unlock()
 	one := changed{object, before, after}
 	if i := slices.IndexFunc(c.list, func(o changed) bool { return o.object == object }); i >= 0 {
-		c.list[i] = one
+		c.list[i] = merged(c.list[i], one)
 		return
 	}
 	c.list = append(c.list, one)
+}
+
+// Some reports whether anything was said.
+func (c *Changes) Some() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.list) > 0
+}
+
+// merged is what two changes of one object come to.
+func merged(first, second changed) changed {
+	return changed{first.object, mergedState(first.before, first.after, second.before), mergedState(second.after, second.before, first.after)}
+}
+
+// mergedState adds to a state at one end of two changes the members that only the change at the other end had; next is the state that its own
+// change has beside it: what is in that one alone was made or taken away.
+func mergedState(state, next, other any) any {
+	switch {
+	case state == nil && next != nil:
+		return nil // the object was not there
+	case state == nil:
+		return other
+	}
+	members, ok := plain(state).(map[string]any)
+	more, isObject := plain(other).(map[string]any)
+	if !ok || !isObject {
+		return state
+	}
+	beside, _ := plain(next).(map[string]any)
+	for name, value := range more {
+		_, has := members[name]
+		if _, changed := beside[name]; !has && !changed {
+			members[name] = value
+		}
+	}
+	return members
 }
 
 // Entry returns an audit entry of what was said, for an action.

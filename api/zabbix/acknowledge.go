@@ -145,10 +145,10 @@ func acknowledge(c *call) ([]byte, error) {
 	}
 	slices.Sort(problems)
 	slices.SortFunc(ids, compareNumbers)
-	access.Changed(c.ctx, "problems", nil, map[string]any{"problems": ids, "action": action, "done": u.Actions, "message": u.Message, "severity": u.Severity.String(), "author": u.Author})
 	if err := c.options.Objects.UpdateProblems(c.ctx, problems, u); err != nil {
 		return nil, notAllowed(err)
 	}
+	access.Changed(c.ctx, "problems", nil, map[string]any{"problems": ids, "action": action, "done": u.Actions, "message": u.Message, "severity": u.Severity.String(), "author": u.Author})
 	return encodeJSON(map[string]any{"eventids": ids})
 }
 

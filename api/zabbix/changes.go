@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tidemark/access"
 	"tidemark/model"
@@ -23,21 +24,27 @@ func deleteHosts(c *call) ([]byte, error) {
 	if len(ids) > maxHosts {
 		return nil, invalidParams(`Invalid parameter "/": maximum number of ids is %d.`, maxHosts)
 	}
-	texts, names := []string{}, []string{}
+	texts, hosts := []string{}, []*model.Host{}
 	for id := range ids {
 		h, ok := c.host(model.HostID(id))
 		if !ok || !c.mayOnHost(h.ID, model.Editor) {
 			return nil, errNotAllowed
 		}
-		texts, names = append(texts, strconv.FormatUint(id, 10)), append(names, h.Host)
+		texts, hosts = append(texts, strconv.FormatUint(id, 10)), append(hosts, h)
 	}
 	slices.SortFunc(texts, compareNumbers)
-	slices.Sort(names)
-	access.Changed(c.ctx, "hosts", map[string]any{"hosts": names}, nil)
-	for id := range ids {
-		if err := c.options.Objects.DeleteHost(c.ctx, model.HostID(id)); err != nil {
+	slices.SortFunc(hosts, func(a, b *model.Host) int { return strings.Compare(a.Host, b.Host) })
+	names := []string{}
+	defer func() {
+		if len(names) > 0 {
+			access.Changed(c.ctx, "hosts", map[string]any{"hosts": names}, nil)
+		}
+	}()
+	for _, h := range hosts {
+		if err := c.options.Objects.DeleteHost(c.ctx, h.ID); err != nil {
 			return nil, notAllowed(err)
 		}
+		names = append(names, h.Host)
 	}
 	return encodeJSON(map[string]any{"hostids": texts})
 }
@@ -175,10 +182,10 @@ func importConfiguration(c *call) ([]byte, error) {
 	if c.visible != nil {
 		return nil, errNotAllowed
 	}
-	access.Changed(c.ctx, "import", nil, map[string]any{"bytes": len(source), "format": format, "deletes": deletes})
 	if err := c.options.Objects.Import(c.ctx, []byte(source), format == "json", deletes); err != nil {
 		return nil, err
 	}
+	access.Changed(c.ctx, "import", nil, map[string]any{"bytes": len(source), "format": format, "deletes": deletes})
 	return []byte("true"), nil
 }
 

@@ -107,10 +107,10 @@ func createHosts(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	access.Changed(c.ctx, "hosts", nil, map[string]any{"hosts": names})
 	if err := c.options.Objects.Import(c.ctx, export, true, Deletes{}); err != nil {
 		return nil, err
 	}
+	access.Changed(c.ctx, "hosts", nil, map[string]any{"hosts": names})
 	ids := make([]string, len(names))
 	for h := range c.options.Configuration().Hosts() {
 		if i := slices.Index(names, h.Host); i >= 0 {

@@ -289,6 +289,9 @@ func (a *API) call(r *http.Request, sent *request, room int) ([]byte, error) {
 	return c.run(sent.method, m)
 }
 
+// endedByMistake follows the name of a method in the audit log when only some of a call's changes were made.
+const endedByMistake = ", ended by a mistake"
+
 // run calls the method when there is a free place, and tells the audit log.
 func (c *call) run(name string, m method) ([]byte, error) {
 	select {
@@ -303,8 +306,11 @@ func (c *call) run(name string, m method) ([]byte, error) {
 	ctx, changes := access.WithChanges(c.ctx)
 	c.ctx = ctx
 	out, err := m.fn(c)
-	if err == nil {
+	switch {
+	case err == nil:
 		c.options.Audit(c.ctx, name, c.r.RemoteAddr, changes)
+	case changes.Some(): // what was changed before the mistake stays
+		c.options.Audit(c.ctx, name+endedByMistake, c.r.RemoteAddr, changes)
 	}
 	return out, err
 }

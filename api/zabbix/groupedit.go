@@ -39,6 +39,11 @@ func (c *call) renameGroups(of groupChanges) ([]byte, error) {
 	}
 	return c.eachGroup(of, func(known []Group) ([]string, error) {
 		ids, before, after := []string{}, []string{}, []string{}
+		defer func() {
+			if len(after) > 0 {
+				access.Changed(c.ctx, of.member, before, after)
+			}
+		}()
 		for _, p := range given {
 			p.require("groupid")
 			id, name := p.text("groupid"), p.text("name")
@@ -60,7 +65,6 @@ func (c *call) renameGroups(of groupChanges) ([]byte, error) {
 			}
 			before, after = append(before, known[i].Name), append(after, name)
 			known[i].Name = name
-			access.Changed(c.ctx, of.member, before, after)
 		}
 		return ids, nil
 	})
@@ -83,12 +87,16 @@ func (c *call) removeGroups(of groupChanges) ([]byte, error) {
 			return nil, errNotAllowed
 		}
 		ids, names := []string{}, []string{}
+		defer func() {
+			if len(names) > 0 {
+				access.Changed(c.ctx, of.member, names, nil)
+			}
+		}()
 		for _, g := range known {
 			if err := of.remove(c.ctx, g.ID); err != nil {
 				return nil, notAllowed(err)
 			}
 			ids, names = append(ids, strconv.FormatUint(g.ID, 10)), append(names, g.Name)
-			access.Changed(c.ctx, of.member, names, nil)
 		}
 		slices.SortFunc(ids, compareNumbers)
 		return ids, nil

@@ -87,10 +87,10 @@ func (c *call) updateHost(p *params, h *model.Host) error {
 	access.Changed(c.ctx, "host "+h.Host, map[string]any{"enabled": h.Enabled, "templates": h.Templates},
 		map[string]any{"enabled": enable == "0" || enable == "" && h.Enabled, "link": names(link), "unlink": names(unlink)})
 	if assign {
-		access.Changed(c.ctx, "proxy of host "+h.Host, nil, proxy)
 		if err := c.options.Objects.SetHostProxy(c.ctx, h.ID, proxy); err != nil {
 			return notAllowed(err)
 		}
+		access.Changed(c.ctx, "proxy of host "+h.Host, nil, proxy)
 	}
 	return notAllowed(c.applyHost(h, enable, link, unlink))
 }

@@ -142,7 +142,7 @@ type Options struct {
 	Problems      Problems
 	Objects       Objects
 	Access        *access.Control
-	// Audit is told of every change that succeeded: its method, and where from. The context carries who it was.
+	// Audit is told of every change: its method, with a word after it if only a part was made, and where from. The context carries who it was.
 	Audit func(ctx context.Context, method, address string, changes *access.Changes)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time

@@ -1,0 +1,31 @@
+package server
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestZabbix_audit keeps all that a call changed: in several steps of one host, and of several objects when one of them ends the call.
+func TestZabbix_audit(t *testing.T) {
+	p := newZabbix(t)
+	editor := p.signIn("editor")
+	entry := func(search string) string {
+		return p.must("GET", "/api/audit?limit=1&search="+search, "", p.login("administrator"))
+	}
+	p.mustRPC("host.update", `{"hostid":"HOST","status":1,"macros":[{"macro":"{$AUDITED}","value":"v1"},{"macro":"{$HIDDEN}","value":"hunter2","type":1}]}`, editor, new(any))
+	if text := entry("host.update"); !strings.Contains(text, "{$AUDITED}") || !strings.Contains(text, `"enabled":false`) || strings.Contains(text, "hunter2") {
+		t.Errorf("host.update: %s", text)
+	}
+	if _, failure := p.rpc("regexp.create", `[{"name":"first","expressions":[{"expression":"a","expression_type":"3"}]},{"name":"second"}]`, editor); !strings.Contains(failure, "expressions") {
+		t.Errorf("regexp.create: %s", failure)
+	}
+	if text := entry("regexp.create"); !strings.Contains(text, "regular expression first") || !strings.Contains(text, "ended by a mistake") {
+		t.Errorf("a call of which the second half failed: %s", text)
+	}
+	if _, failure := p.rpc("host.delete", `["HOST","999999"]`, editor); !strings.Contains(failure, "No permissions") {
+		t.Errorf("host.delete: %s", failure)
+	}
+	if text := entry("host.delete"); !strings.Contains(text, `"entries":[]`) {
+		t.Errorf("a call that changed nothing: %s", text)
+	}
+}
