@@ -60,6 +60,10 @@ func (s *host) run(ctx context.Context) error {
 		end = s.o.Start.Add(time.Duration(s.o.Seconds * float64(time.Second))).UnixNano()
 		sending, cancel = context.WithDeadline(ctx, time.Unix(0, end).Add(s.o.Drain))
 	}
+	if s.o.Finish {
+		cancel()
+		sending, cancel = finishing(ctx, s.o.Drain)
+	}
 	defer cancel()
 	if err := s.prepare(sending); err != nil {
 		return s.ended(ctx, err)
@@ -69,7 +73,7 @@ func (s *host) run(ctx context.Context) error {
 			return nil
 		}
 		now := time.Now().UnixNano()
-		if err := s.sendDue(sending, min(now, end)); err != nil {
+		if err := s.sendDue(ctx, sending, min(now, end)); err != nil {
 			return s.ended(ctx, err)
 		}
 		if now >= end {
@@ -140,18 +144,34 @@ func (s *host) prepare(ctx context.Context) error {
 	return nil
 }
 
-// sendDue sends everything that is due before a time.
-func (s *host) sendDue(ctx context.Context, before int64) error {
-	for {
+// finishing ends some time after ctx does.
+func finishing(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(after)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-later.Done():
+		}
+	})
+	return later, func() { stop(); cancel() }
+}
+
+// sendDue sends everything that is due before a time, or what is under way when ctx ends.
+func (s *host) sendDue(ctx, sending context.Context, before int64) error {
+	for ctx.Err() == nil {
 		s.due = s.schedule.Take(s.due[:0], before, s.o.BatchRows)
 		if len(s.due) == 0 {
 			return nil
 		}
 		s.build()
-		if err := s.deliver(ctx, uint64(len(s.due))); err != nil {
+		if err := s.deliver(sending, uint64(len(s.due))); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // build makes the request of s.due.

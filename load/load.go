@@ -41,7 +41,9 @@ type Options struct {
 	// that, for at most Drain.
 	Seconds float64
 	// Drain is zero for 60 s.
-	Drain    time.Duration
+	Drain time.Duration
+	// Finish has a request that is under way when the context ends repeated until it is answered, for at most Drain, so that what was stored is known.
+	Finish   bool
 	Protocol Protocol
 	// Triggers is how many triggers per item Provision makes, 0 to 1.
 	Triggers float64

@@ -316,6 +316,7 @@ func provision(t testing.TB, n *node, o load.Options) {
 // start sends values until finish.
 func startFeed(t testing.TB, o load.Options) *feed {
 	t.Helper()
+	o.Finish = true
 	o, err := o.Check()
 	if err != nil {
 		t.Fatal(err)

@@ -99,7 +99,7 @@ func TestRolling(t *testing.T) {
 		}
 		values, retries, queries = values+r.Sent, retries+r.Retries, queries+asked
 	}
-	t.Logf("%d nodes in %.0f s: %d values, none lost, %d requests repeated; %d queries, none failed", len(fleet), migrated.Seconds(), values, retries, queries)
+	t.Logf("%d nodes in %.0f s: %d values, %d requests repeated; %d queries", len(fleet), migrated.Seconds(), values, retries, queries)
 	t.Logf("before: %.3f B/value, %.1f MB, write %v, query p50 %v p99 %v", before.bytesPerValue, float64(before.diskBytes)/1e6, before.write, before.p50, before.p99)
 	t.Logf("after:  %.3f B/value, %.1f MB, write %v, query p50 %v p99 %v", after.bytesPerValue, float64(after.diskBytes)/1e6, after.write, after.p50, after.p99)
 	t.Logf("size %+.0f %%, write time %+.0f %%, query %+.0f %% (p50), %+.0f %% (p99)", change(after.bytesPerValue, before.bytesPerValue),
