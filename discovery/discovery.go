@@ -108,6 +108,8 @@ type result struct {
 	reason   string
 	// applied is set when the value was; then an equal one needs nothing.
 	applied bool
+	// undone is set when the store failed: the value is worked on again.
+	undone bool
 	// rows is how many elements the last applied value had, held how many values in a row were held back because most of them were missing.
 	rows, held int
 }
@@ -222,9 +224,9 @@ func (e *Engine) Process(ctx context.Context, id model.ItemID, text []byte, reas
 		var refused *RefusedError
 		if !errors.As(err, &refused) {
 			if ctx.Err() == nil {
-				e.logger.Error("a discovery could not be kept; it is tried again with the rule's next value", "rule", rule.Key, "error", err)
+				e.logger.Error("a discovery could not be stored; it is tried again", "rule", rule.Key, "after", retryAfter, "error", err)
 			}
-			return result{rows: before.rows}
+			return result{rows: before.rows, held: before.held, undone: true}
 		}
 		reason = err.Error()
 	}

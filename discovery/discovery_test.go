@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -346,15 +347,32 @@ func TestDiscover_refused(t *testing.T) {
 // counting counts what reaches the store.
 type counting struct {
 	Store
+	mu    sync.Mutex
 	calls int
 	fail  error
 }
 
 func (c *counting) Discover(ctx context.Context, x *model.Discovery) (*model.Discovered, error) {
-	if c.calls++; c.fail != nil {
-		return nil, c.fail
+	c.mu.Lock()
+	c.calls++
+	fail := c.fail
+	c.mu.Unlock()
+	if fail != nil {
+		return nil, fail
 	}
 	return c.Store.Discover(ctx, x)
+}
+
+func (c *counting) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls
+}
+
+func (c *counting) setFail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail = err
 }
 
 func TestTake_unchangedCostsNothing(t *testing.T) {
@@ -371,8 +389,8 @@ func TestTake_unchangedCostsNothing(t *testing.T) {
 		b.engine.Take(item, []byte(text), "", nil)
 		b.wait(func() bool { return len(b.engine.waiting) == 0 && len(b.engine.busy) == 0 })
 		b.refresh()
-		if store.calls != calls {
-			t.Fatalf("%d calls of the store, want %d", store.calls, calls)
+		if got := store.count(); got != calls {
+			t.Fatalf("%d calls of the store, want %d", got, calls)
 		}
 	}
 	take(`[{"{#IF}":"eth0"}]`, 1)
@@ -387,9 +405,12 @@ func TestTake_unchangedCostsNothing(t *testing.T) {
 	b.refresh()
 	take(`[{"{#IF}":"eth1"}]`, 3) // the host changed, so the rule may have
 	take(`[{"{#IF}":"eth1"}]`, 3)
-	store.fail = errors.New("disk full")
-	take(`[{"{#IF}":"eth2"}]`, 4)
-	store.fail = nil
+	store.setFail(errors.New("disk full"))
+	b.engine.Take(item, []byte(`[{"{#IF}":"eth2"}]`), "", nil)
+	b.wait(func() bool { return store.count() == 4 && len(b.engine.waiting) == 1 && len(b.engine.busy) == 0 })
+	store.setFail(nil)
+	b.wait(func() bool { return len(b.engine.waiting) == 0 && len(b.engine.busy) == 0 }) // It is tried again by itself.
+	b.refresh()
 	take(`[{"{#IF}":"eth2"}]`, 5)
 	if got := b.engine.unchanged.Get(); got < 10_000 {
 		t.Errorf("%d unchanged values", got)

@@ -13,6 +13,8 @@ import (
 const (
 	// keepAfter is how long a value may take until it is kept: most are worked on before, and cost no write of their own.
 	keepAfter = 100 * time.Millisecond
+	// retryAfter is when a value is worked on again that the store could not take, as with a full disk.
+	retryAfter = 5 * time.Second
 	// keepTime is how long keeping may take at the end.
 	keepTime = 5 * time.Second
 	// maxKeptBytes bounds the values of one transaction.
@@ -35,6 +37,8 @@ type payload struct {
 	done []*model.Completion
 	// kept says that the store has the value.
 	kept bool
+	// notBefore is when it may be worked on; zero for at once.
+	notBefore time.Time
 }
 
 // finish finishes the completions.
@@ -147,10 +151,10 @@ func (e *Engine) work(ctx context.Context) {
 		e.mu.Lock()
 		delete(e.busy, p.host)
 		delete(e.working, id)
-		if ctx.Err() != nil && !r.applied && r.reason == "" && e.waiting[id] == nil {
-			e.waiting[id] = p // Cut off by the end.
+		e.done[id] = r
+		if r.undone && e.waiting[id] == nil {
+			e.putBack(id, p)
 		} else {
-			e.done[id] = r
 			p.finish(nil)
 		}
 		e.room.Broadcast()
@@ -158,7 +162,20 @@ func (e *Engine) work(ctx context.Context) {
 	}
 }
 
-// next waits for a value whose host nobody works on.
+// putBack lets a value wait again that the store could not take, or that the end cut off; e.mu is held.
+func (e *Engine) putBack(id model.ItemID, p *payload) {
+	p.notBefore = time.Now().Add(retryAfter)
+	time.AfterFunc(retryAfter, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.room.Broadcast()
+	})
+	e.waiting[id] = p
+	e.order = append(e.order, id)
+	e.bytes += len(p.text)
+}
+
+// next waits for a value that is due and whose host nobody works on.
 func (e *Engine) next() (model.ItemID, *payload, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,7 +185,7 @@ func (e *Engine) next() (model.ItemID, *payload, bool) {
 		}
 		for i, id := range e.order {
 			p := e.waiting[id]
-			if e.busy[p.host] {
+			if e.busy[p.host] || time.Now().Before(p.notBefore) {
 				continue
 			}
 			e.order = append(e.order[:i:i], e.order[i+1:]...)
@@ -216,12 +233,13 @@ func (e *Engine) keepWaiting(ctx context.Context, all bool) {
 		e.mu.Lock()
 		for _, p := range list {
 			// Without the store it stays in memory: to refuse it would stop its sender for as long as the store has its trouble.
-			p.kept = true
+			p.kept = err == nil
 			p.finish(nil)
 		}
 		e.mu.Unlock()
 		if err != nil {
 			e.logger.Error("values of discovery rules could not be kept; what a crash takes comes again with the rule's next value", "values", len(values), "error", err)
+			return
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"tidemark/collect/calc"
 	"tidemark/collect/poller"
 	"tidemark/collect/self"
+	"tidemark/collect/trapper"
 	"tidemark/confcache"
 	"tidemark/expr"
 	"tidemark/model"
@@ -165,6 +166,8 @@ type facts struct {
 	support *support
 	// poller may be nil: nothing is polled.
 	poller *poller.Poller
+	// proxied, if not nil, says what a host's proxy last said of an interface.
+	proxied func(h *model.Host, index int) (trapper.ProxyInterface, bool)
 
 	mu       sync.Mutex
 	counts   self.Counts
@@ -239,6 +242,9 @@ func (f *facts) Available(id model.HostID, kind string) int {
 	}
 	states := f.poller.Interfaces(id)
 	best := poller.Unknown
+	if h, ok := f.cache.Snapshot().HostByID(id); ok && h.Proxy != 0 && f.proxied != nil {
+		states = f.saidByProxy(h)
+	}
 	for _, s := range states {
 		if !strings.HasPrefix(s.Kind, kind) {
 			continue
@@ -249,6 +255,17 @@ func (f *facts) Available(id model.HostID, kind string) int {
 		best = max(best, s.Available)
 	}
 	return best
+}
+
+// saidByProxy is what the proxy of a host says of its interfaces.
+func (f *facts) saidByProxy(h *model.Host) []poller.InterfaceState {
+	var states []poller.InterfaceState
+	for i := range h.Interfaces {
+		if said, ok := f.proxied(h, i); ok {
+			states = append(states, poller.InterfaceState{Kind: interfaceTypes[h.Interfaces[i].Type], Available: said.Available})
+		}
+	}
+	return states
 }
 
 // Queue implements self.Server.

@@ -60,7 +60,7 @@ type polling struct {
 func newPolling(o pollingOptions) *polling {
 	p := &polling{o: o, support: &support{}}
 	p.formulas = calc.New(calc.Options{Items: formulaItems{o.names, p.support}, Values: o.values, Trends: o.trends, Metrics: o.metrics})
-	facts := &facts{cache: o.names.cache, support: p.support}
+	facts := &facts{cache: o.names.cache, support: p.support, proxied: o.proxied}
 	internals := self.New(self.Options{Metrics: o.metrics, Server: facts, Processes: p.processes(), Version: o.version, Started: o.started})
 	p.poller = poller.New(poller.Options{Sink: o.sink, Kinds: append(ownKinds(p.formulas, internals), o.kinds...), Ticks: o.ticks, Log: o.logger, Metrics: o.metrics})
 	facts.poller = p.poller

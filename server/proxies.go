@@ -79,6 +79,10 @@ func (p *proxies) refresh(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the proxies: %w", err)
 	}
+	said, err := p.saidBefore(ctx, list)
+	if err != nil {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.byID
@@ -86,12 +90,36 @@ func (p *proxies) refresh(ctx context.Context) error {
 	for _, known := range list {
 		state := old[known.ID]
 		if state == nil {
-			state = &proxyState{interfaces: map[uint64]trapper.ProxyInterface{}, finds: &proxyFinds{}}
+			state = &proxyState{interfaces: said[known.ID], finds: &proxyFinds{}}
 		}
 		state.Proxy = known
 		p.byName[known.Name], p.byID[known.ID] = state, state
 	}
 	return nil
+}
+
+// saidBefore reads what proxies that are not known yet said of interfaces before the last stop.
+func (p *proxies) saidBefore(ctx context.Context, list []model.Proxy) (map[model.ProxyID]map[uint64]trapper.ProxyInterface, error) {
+	said := map[model.ProxyID]map[uint64]trapper.ProxyInterface{}
+	for _, known := range list {
+		p.mu.Lock()
+		_, ok := p.byID[known.ID]
+		p.mu.Unlock()
+		if ok {
+			continue
+		}
+		states, err := p.db.ProxiedInterfaces(ctx, known.ID)
+		if err != nil {
+			return nil, err
+		}
+		of := make(map[uint64]trapper.ProxyInterface, len(states))
+		for _, s := range states {
+			id := proxyconfig.InterfaceID(s.Host, s.Number)
+			of[id] = trapper.ProxyInterface{ID: id, Available: s.Available, Error: s.Error}
+		}
+		said[known.ID] = of
+	}
+	return said, nil
 }
 
 // measure registers the metrics.
@@ -245,21 +273,36 @@ func (p *proxies) Stored(id model.ProxyID, at int64, values int, backlog bool) {
 }
 
 // Available implements trapper.Proxies.
-func (p *proxies) Available(id model.ProxyID, states []trapper.ProxyInterface) {
+func (p *proxies) Available(ctx context.Context, id model.ProxyID, states []trapper.ProxyInterface) error {
 	snapshot := p.cache.Snapshot()
+	var changed []confdb.ProxiedInterface
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	s := p.byID[id]
-	if s == nil {
-		return
-	}
 	for _, state := range states {
 		host, n := proxyconfig.OfInterfaceID(state.ID)
-		if h, ok := snapshot.HostByID(host); ok && h.Proxy == id && n < len(h.Interfaces) && state.Available >= 0 && state.Available <= 2 {
-			state.Error = state.Error[:min(len(state.Error), 2048)]
-			s.interfaces[state.ID] = state
+		h, ok := snapshot.HostByID(host)
+		if s == nil || !ok || h.Proxy != id || n >= len(h.Interfaces) || state.Available < 0 || state.Available > 2 {
+			continue
+		}
+		reason := state.Error[:min(len(state.Error), 2048)]
+		if before, ok := s.interfaces[state.ID]; !ok || before.Available != state.Available || before.Error != reason {
+			changed = append(changed, confdb.ProxiedInterface{Host: host, Number: n, Available: state.Available, Error: reason})
 		}
 	}
+	p.mu.Unlock()
+	if len(changed) == 0 {
+		return nil
+	}
+	if err := p.db.SetProxiedInterfaces(ctx, id, changed); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range changed {
+		at := proxyconfig.InterfaceID(c.Host, c.Number)
+		s.interfaces[at] = trapper.ProxyInterface{ID: at, Available: c.Available, Error: c.Error}
+	}
+	return nil
 }
 
 // interfaceOf returns what the proxy of a host said of an interface.

@@ -9,6 +9,7 @@ import (
 	"tidemark/collect/trapper"
 	"tidemark/confdb"
 	"tidemark/model"
+	"tidemark/wire/proxyconfig"
 )
 
 const proxiedExport = `zabbix_export:
@@ -127,5 +128,73 @@ func TestProxies_takes(t *testing.T) {
 		if got := p.turns.takes(step.proxy, used, step.brings, now); got != step.want {
 			t.Errorf("step %d: %+v: takes %t", n, step, got)
 		}
+	}
+}
+
+// TestProxies_availability keeps what a proxy said of interfaces over a restart: it tells a change once.
+func TestProxies_availability(t *testing.T) {
+	s := openForTest(t)
+	ctx := t.Context()
+	const file = `zabbix_export:
+  version: '6.0'
+  groups: [{name: G}]
+  hosts:
+    - {host: far, name: far, groups: [{name: G}], proxy: {name: p1}, interfaces: [{ip: 127.0.0.1, port: '10050', interface_ref: if1}]}
+    - {host: near, name: near, groups: [{name: G}], interfaces: [{ip: 127.0.0.1, port: '10050', interface_ref: if1}]}
+`
+	if _, err := s.db.Import(ctx, "x.yaml", []byte(file), confdb.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.cache.Refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.proxies.refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
+	id, ok := s.proxies.Proxy([]byte("p1"))
+	if !ok {
+		t.Fatal("the proxy of the import is not known")
+	}
+	far, _ := s.cache.Snapshot().Host("far")
+	near, _ := s.cache.Snapshot().Host("near")
+	say := func(available int, reason string) {
+		t.Helper()
+		var states []trapper.ProxyInterface
+		for _, at := range []uint64{proxyconfig.InterfaceID(far.ID, 0), proxyconfig.InterfaceID(far.ID, 1), proxyconfig.InterfaceID(near.ID, 0), 0} {
+			states = append(states, trapper.ProxyInterface{ID: at, Available: available, Error: reason})
+		}
+		if err := s.proxies.Available(ctx, id, states); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(p *proxies, available int, reason string) {
+		t.Helper()
+		got, ok := p.interfaceOf(far, 0)
+		if !ok || got.Available != available || got.Error != reason {
+			t.Errorf("the interface is %+v, %t; want %d, %q", got, ok, available, reason)
+		}
+		if _, ok := p.interfaceOf(near, 0); ok {
+			t.Error("the proxy speaks of a host of the server")
+		}
+	}
+	say(2, "refused\x00\xff")
+	want(s.proxies, 2, "refused\x00\xff")
+	after := &proxies{db: s.db, cache: s.cache}
+	if err := after.refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
+	want(after, 2, "refused")
+	say(1, "")
+	after = &proxies{db: s.db, cache: s.cache}
+	if err := after.refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
+	want(after, 1, "")
+	facts := &facts{cache: s.cache, proxied: s.proxies.interfaceOf, poller: s.polling.poller}
+	if agent, snmp := facts.Available(far.ID, "agent"), facts.Available(far.ID, "snmp"); agent != 1 || snmp != 0 {
+		t.Errorf("zabbix[host,agent,available] is %d, for snmp %d; want 1, 0", agent, snmp)
+	}
+	if err := s.db.SetProxiedInterfaces(ctx, id, []confdb.ProxiedInterface{{Host: 999_999}}); err == nil {
+		t.Error("an interface of a host that is gone is kept")
 	}
 }

@@ -26,8 +26,8 @@ type Proxies interface {
 	Began(id model.ProxyID, contact ProxyContact)
 	// Stored hears that values of a proxy are stored; backlog says that it has more of them that it did not send yet.
 	Stored(id model.ProxyID, at int64, values int, backlog bool)
-	// Available takes whether interfaces answer the proxy.
-	Available(id model.ProxyID, states []ProxyInterface)
+	// Available takes whether interfaces answer the proxy, and returns when that is durable: a proxy tells a change once.
+	Available(ctx context.Context, id model.ProxyID, states []ProxyInterface) error
 	// Discovered takes what a proxy found by network discovery. An error says that it could not be stored; the proxy brings it again.
 	Discovered(ctx context.Context, id model.ProxyID, list []zbx.ProxyFind) error
 	// Tasks are those that a proxy is to be given now; they count as given. Untold takes back those that did not reach it.
@@ -172,7 +172,9 @@ func (s *Server) proxyNews(ctx context.Context, c *conn, r *zbx.Request, id mode
 		return errors.Join(errors.New("interface availability"), err)
 	}
 	if len(states) > 0 {
-		s.o.Proxies.Available(id, states)
+		if err := s.o.Proxies.Available(ctx, id, states); err != nil {
+			return errors.Join(errors.New("interface availability could not be stored"), err)
+		}
 	}
 	finds, err := zbx.DecodeFinds(r.Finds, maxProxyRows)
 	if err != nil {

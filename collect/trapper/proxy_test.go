@@ -25,6 +25,7 @@ type fakeProxies struct {
 	registered []AgentHello
 	finds      []zbx.ProxyFind
 	findsErr   error
+	statesErr  error
 	tasks      []zbx.Task
 	results    []zbx.Task
 }
@@ -62,10 +63,14 @@ func (f *fakeProxies) Stored(_ model.ProxyID, _ int64, values int, backlog bool)
 	f.stored, f.backlog = f.stored+values, backlog
 }
 
-func (f *fakeProxies) Available(_ model.ProxyID, states []ProxyInterface) {
+func (f *fakeProxies) Available(_ context.Context, _ model.ProxyID, states []ProxyInterface) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.statesErr != nil {
+		return f.statesErr
+	}
 	f.states = append(f.states, states...)
+	return nil
 }
 
 func (f *fakeProxies) Discovered(_ context.Context, _ model.ProxyID, list []zbx.ProxyFind) error {
@@ -175,7 +180,11 @@ func TestProxy_news(t *testing.T) {
 	if len(f.finds) != 2 || f.finds[0] != (zbx.ProxyFind{At: 1, Rule: 3, Check: 4, IP: "10.0.0.9"}) {
 		t.Errorf("found: %+v", f.finds)
 	}
-	f.findsErr = errFull
+	f.statesErr = errFull
+	if got := h.ask(proxyRequest(`"interface availability":[{"interfaceid":1001,"available":1,"error":""}]`)); !strings.Contains(got, `"failed"`) || len(f.states) != 1 {
+		t.Errorf("interfaces that are not stored: %s, %+v", got, f.states)
+	}
+	f.statesErr, f.findsErr = nil, errFull
 	if got := h.ask(proxyRequest(`"discovery data":[{"clock":1,"drule":3}]`)); !strings.Contains(got, `"failed"`) {
 		t.Errorf("finds that are not stored: %s", got)
 	}
