@@ -171,7 +171,11 @@ func shownReading(r *client.Reading) string {
 	if r == nil {
 		return ""
 	}
-	return plainCell(cmp.Or(r.Value.Mapped, r.Value.V))
+	switch r.Value.Mapped {
+	case "", r.Value.V:
+		return plainCell(r.Value.V)
+	}
+	return plainCell(r.Value.Mapped + " (" + r.Value.V + ")")
 }
 
 func (o *getOptions) getItems(c *cobra.Command) error {

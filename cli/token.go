@@ -143,9 +143,20 @@ func listAudit(c *cobra.Command, f *tokenFlags) error {
 	fmt.Fprintln(w, "TIME\tWHO\tVIA\tFROM\tACTION\tOBJECT")
 	for _, e := range list.Entries {
 		at := time.UnixMilli(e.At).Format("2006-01-02 15:04:05")
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", at, plainCell(e.Actor), plainCell(e.Via), plainCell(e.Address), plainCell(e.Action), plainCell(e.Object))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", at, plainCell(e.Actor), plainCell(e.Via), plainCell(e.Address), plainCell(e.Action), plainCell(auditObject(&e)))
 	}
 	return w.Flush()
+}
+
+// auditObject is what was changed; of a command that was run, the command too.
+func auditObject(e *rest.AuditEntry) string {
+	var after struct {
+		Command string `json:"command"`
+	}
+	if e.Action != "POST /api/commands" || json.Unmarshal(e.After, &after) != nil || after.Command == "" {
+		return e.Object
+	}
+	return e.Object + ": " + after.Command
 }
 
 // sayFirstLink prints where the first administrator is made, as long as there is none.

@@ -27,13 +27,15 @@ func versionCommand() *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(v)
 			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "tidemark %s %s %s\n", v.Version, v.Revision, v.Go)
+			_, err := fmt.Fprintln(c.OutOrStdout(), versionText())
 			return err
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
+
+func versionText() string { return fmt.Sprintf("tidemark %s %s %s", Version, revision(), runtime.Version()) }
 
 // revision returns the commit that the binary was built from, or "unknown".
 func revision() string {

@@ -220,7 +220,7 @@ func (c *Client) AllValues(ctx context.Context, itemID string, f ValueFilter) it
 }
 
 // ErrNoObject says that no host or item has the name that was looked for.
-var ErrNoObject = errors.New("not found")
+var ErrNoObject = errors.New("no such object")
 
 // HostByName finds a host by its technical name, ErrNoObject when there is none that the caller may see.
 func (c *Client) HostByName(ctx context.Context, name string) (Host, error) {

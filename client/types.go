@@ -32,8 +32,9 @@ type Host struct {
 	Problems  int      `json:"problems"`
 	Worst     string   `json:"worst"`
 	Items     int      `json:"items"`
-	LastSeen  *int64   `json:"last_seen"`
-	State     string   `json:"state"`
+	// LastSeen is when the host last gave a sign of life, Unix milliseconds; nil for never.
+	LastSeen *int64 `json:"last_seen"`
+	State    string `json:"state"`
 	// SeenBy says by what the host was last seen: agent, or values that others bring; empty for never.
 	SeenBy string `json:"seen_by"`
 	// DiscoveredBy is the id of the discovery rule that made the host; items and triggers have it too.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"tidemark/access"
 	"tidemark/api"
 	"tidemark/confdb"
 	"tidemark/discovery/network"
@@ -91,6 +92,7 @@ func (n *netDiscovery) put(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, api.BodyError(err)
 	}
+	before, _ := n.current()
 	c, err := network.Parse(text)
 	if err == nil {
 		replace, _ := strconv.ParseBool(r.URL.Query().Get("replace")) // anything else is no
@@ -101,7 +103,9 @@ func (n *netDiscovery) put(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.show(r)
+	after, _ := n.current()
+	access.Changed(r.Context(), "network discovery", before.Hidden(), after.Hidden())
+	return after.Hidden(), nil
 }
 
 func (n *netDiscovery) applied(ctx context.Context, c *network.Config, replace bool) error {
@@ -118,11 +122,17 @@ func refusedDiscovery(err error) error {
 }
 
 func (n *netDiscovery) remove(r *http.Request) (any, error) {
+	before, _ := n.current()
 	err := n.Delete(r.Context(), r.PathValue("kind"), r.PathValue("name"))
 	if errors.Is(err, confdb.ErrNotFound) {
 		return nil, api.NotFound(err.Error())
 	}
-	return map[string]any{}, err
+	if err != nil {
+		return nil, err
+	}
+	after, _ := n.current()
+	access.Changed(r.Context(), "network discovery: "+r.PathValue("kind")+" "+r.PathValue("name"), before.Hidden(), after.Hidden())
+	return map[string]any{}, nil
 }
 
 func (n *netDiscovery) status(*http.Request) (any, error) {

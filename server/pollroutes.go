@@ -124,23 +124,33 @@ func (p *polling) showInterfaces(r *http.Request) (any, error) {
 	if !ok || !visibleHosts(r, snapshot).Has(id) {
 		return nil, api.NotFound("no host has this id")
 	}
-	states := p.poller.Interfaces(id)
 	list := interfaceList{Interfaces: []interfaceState{}}
+	for i, s := range p.states(h) {
+		at := &h.Interfaces[i]
+		list.Interfaces = append(list.Interfaces, interfaceState{
+			Type: interfaceTypes[at.Type], Main: at.Main, Address: at.Address, Port: at.Port,
+			State: [...]string{"unknown", "available", "unavailable"}[s.Available], Error: s.Error, FailingSince: s.FailingSince / int64(time.Millisecond),
+		})
+	}
+	return list, nil
+}
+
+// states says of each interface of a host whether it answers the server or the host's proxy.
+func (p *polling) states(h *model.Host) []poller.InterfaceState {
+	known := p.poller.Interfaces(h.ID)
+	list := make([]poller.InterfaceState, len(h.Interfaces))
 	for i := range h.Interfaces {
 		at := &h.Interfaces[i]
-		out := interfaceState{Type: interfaceTypes[at.Type], Main: at.Main, Address: at.Address, Port: at.Port, State: "unknown"}
-		for n := range states {
-			if s := &states[n]; s.Kind == out.Type && s.Address == collectors.Address(at) {
-				out.State = [...]string{"unknown", "available", "unavailable"}[s.Available]
-				out.Error, out.FailingSince = s.Error, s.FailingSince/int64(time.Millisecond)
+		for n := range known {
+			if s := &known[n]; s.Kind == interfaceTypes[at.Type] && s.Address == collectors.Address(at) {
+				list[i] = *s
 			}
 		}
 		if said, ok := p.proxied(h, i); ok {
-			out.State, out.Error = [...]string{"unknown", "available", "unavailable"}[said.Available], said.Error
+			list[i].Available, list[i].Error = said.Available, said.Error
 		}
-		list.Interfaces = append(list.Interfaces, out)
 	}
-	return list, nil
+	return list
 }
 
 // proxied returns what the proxy of a host says of an interface.
@@ -248,6 +258,7 @@ func (p *polling) checkNow(r *http.Request) (any, error) {
 	if !found && in.Key != "" {
 		return nil, api.NotFound("host " + in.Host + " has no item with the key " + in.Key)
 	}
+	access.Changed(r.Context(), "host "+in.Host, nil, map[string]any{"asked_for": cmp.Or(in.Key, "all items"), "items": answer.Items})
 	return answer, nil
 }
 

@@ -15,8 +15,10 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"tidemark/api"
+	"tidemark/api/zabbix"
 	"tidemark/catalog"
 	"tidemark/collect/poller"
+	"tidemark/collect/trapper"
 	"tidemark/collect/zbxagent"
 	"tidemark/collectors"
 	"tidemark/confcache"
@@ -57,11 +59,14 @@ func TestPollRoutes(t *testing.T) {
 	names := &namedItems{definitions: newDefinitions(cache, c)}
 	values := valuecache.New(valuecache.Options{History: noHistory{}})
 	sink := &keeping{values: values, newest: map[model.ItemID]string{}, also: func(*model.Batch) {}}
+	proxied := func(*model.Host, int) (trapper.ProxyInterface, bool) {
+		return trapper.ProxyInterface{Available: poller.Unavailable, Error: "no route"}, true
+	}
 	var asked []model.ItemID
 	var silent error
 	p := newPolling(pollingOptions{
 		sink: preproc.New(preproc.Options{Items: names.definitions, Sink: sink}), names: names, values: values, version: "1", started: time.Now(),
-		kinds: []poller.Kind{zbxagent.New(zbxagent.Options{}).Kind()}, tasks: collectors.Task, proxyName: func(id model.ProxyID) string { return fmt.Sprint("north-", id) },
+		kinds: []poller.Kind{zbxagent.New(zbxagent.Options{}).Kind()}, tasks: collectors.Task, proxied: proxied, proxyName: func(id model.ProxyID) string { return fmt.Sprint("north-", id) },
 		askProxy: func(_ model.ProxyID, id model.ItemID) error { asked = append(asked, id); return silent }, metrics: metrics.NewSet(), logger: slog.New(slog.DiscardHandler),
 	})
 	handler := api.NewHandler(p.routes(), http.NotFoundHandler(), api.Options{Guard: api.Guard{AnyHost: func() bool { return true }}})
@@ -79,6 +84,10 @@ func TestPollRoutes(t *testing.T) {
 		}
 	}
 	f("GET", "/api/hosts/1/interfaces", "", 200, `"state":"unknown"`)
+	far := &model.Host{ID: 2, Proxy: 7, Interfaces: []model.Interface{{Type: model.AgentInterface, Address: host, Port: port}}}
+	if got := (zabbixObjects{Server: &Server{polling: p}}).InterfaceStates(far); len(got) != 1 || got[0] != (zabbix.InterfaceState{Available: 2, Error: "no route"}) {
+		t.Errorf("the interface of a host behind a proxy that does not reach it: %+v", got)
+	}
 	f("GET", "/api/hosts/9/interfaces", "", 404, "no host")
 	f("GET", "/api/queue", "", 200, `"kind":"agent"`)
 	f("POST", "/api/check-now", `{"host":"nobody"}`, 404, "no host has the name")

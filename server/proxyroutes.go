@@ -243,6 +243,13 @@ func (s *Server) assignProxy(r *http.Request) (any, error) {
 	if err := decodeStrict(r, &in); err != nil {
 		return nil, err
 	}
+	name, before := "host "+strconv.FormatUint(uint64(id), 10), hostProxy{}
+	if h, ok := s.cache.Snapshot().HostByID(id); ok {
+		name = "host " + h.Host
+		if h.Proxy != 0 {
+			before.Proxy = s.proxies.name(h.Proxy)
+		}
+	}
 	err = s.db.SetHostProxy(r.Context(), id, in.Proxy)
 	if errors.Is(err, confdb.ErrNotFound) {
 		return nil, api.NotFound(err.Error())
@@ -253,6 +260,6 @@ func (s *Server) assignProxy(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	access.Changed(r.Context(), "proxy of host "+strconv.FormatUint(uint64(id), 10), nil, in)
+	access.Changed(r.Context(), "proxy of "+name, before, in)
 	return in, nil
 }

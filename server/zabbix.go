@@ -279,6 +279,30 @@ func (o zabbixObjects) DeleteRegexp(ctx context.Context, name string) error {
 	return o.refresh(ctx)
 }
 
+// InterfaceStates implements zabbix.Objects.
+func (o zabbixObjects) InterfaceStates(h *model.Host) []zabbix.InterfaceState {
+	list := make([]zabbix.InterfaceState, 0, len(h.Interfaces))
+	for _, s := range o.polling.states(h) {
+		list = append(list, zabbix.InterfaceState{Available: s.Available, Error: s.Error})
+	}
+	return list
+}
+
+// RuleErrors implements zabbix.Objects.
+func (o zabbixObjects) RuleErrors(ctx context.Context, host model.HostID) (map[model.ItemID]string, error) {
+	rules, err := discovered{o.cache, o.db}.Rules(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	met := make(map[model.ItemID]string)
+	for _, r := range rules {
+		if r.Error != "" {
+			met[r.Item.ID] = r.Error
+		}
+	}
+	return met, nil
+}
+
 // SetHostProxy implements zabbix.Objects.
 func (o zabbixObjects) SetHostProxy(ctx context.Context, id model.HostID, proxy string) error {
 	return o.changed(ctx, o.db.SetHostProxy(ctx, id, proxy))

@@ -29,3 +29,26 @@ func TestZabbix_audit(t *testing.T) {
 		t.Errorf("a call that changed nothing: %s", text)
 	}
 }
+
+// TestAudit_objects names hosts and proxies by their names, with how it was before and is now.
+func TestAudit_objects(t *testing.T) {
+	p := newPermissions(t)
+	p.loginAll()
+	admin := p.session("administrator")
+	f := func(method, path, body, search string, want ...string) {
+		t.Helper()
+		p.must(method, p.ids.Replace(path), body, admin)
+		text := p.must("GET", "/api/audit?limit=1&search="+search, "", admin)
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s %s: the audit log has %s, want %s", method, path, text, w)
+			}
+		}
+	}
+	p.must("POST", "/api/proxies", `{"name":"branch-1"}`, admin)
+	f("PUT", "/api/hosts/HOST/proxy", `{"proxy":"branch-1"}`, "proxy+of", "proxy of host "+foreign, `"before":{"proxy":""}`, `"after":{"proxy":"branch-1"}`)
+	f("PUT", "/api/hosts/HOST/proxy", `{"proxy":""}`, "proxy+of", "proxy of host "+foreign, `"before":{"proxy":"branch-1"}`, `"after":{"proxy":""}`)
+	f("PUT", "/api/network-discovery", `{"rules":[{"name":"Office","ranges":"127.0.0.1","disabled":true,"checks":[{"type":"icmp"}]}]}`, "network-discovery", "network discovery", "Office")
+	f("DELETE", "/api/network-discovery/rule/Office", "", "network-discovery", "rule Office", "127.0.0.1")
+	f("POST", "/api/check-now", `{"host":"`+foreign+`"}`, "check-now", "host "+foreign, "all items")
+}

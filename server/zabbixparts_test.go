@@ -104,7 +104,7 @@ func TestZabbix_regexps(t *testing.T) {
 	p.refused("regexp.create", create, p.viewer, "needs the role editor")
 	p.refused("regexp.create", create, p.limited, noObject)
 	p.refused("regexp.create", `{"name":"Letters"}`, p.editor, `the parameter "expressions" is missing`)
-	p.refused("regexp.create", `{"name":"Letters","expressions":[{"expression":"(","expression_type":3}]}`, p.editor, "expression 1")
+	p.refused("regexp.create", `{"name":"Letters","expressions":[{"expression":"(","expression_type":3}]}`, p.editor, `Invalid parameter "/1/expressions/1/expression": `)
 	p.refused("regexp.create", `{"name":"Letters","expressions":[{"expression":"a","expression_type":9}]}`, p.editor, "a number from 0 to 4")
 	id := p.made("regexp.create", create)
 	p.refused("regexp.create", create, p.editor, `Regular expression "Letters" already exists.`)
@@ -199,6 +199,7 @@ func TestZabbix_rules(t *testing.T) {
 		p.made("discoveryrule.update", fmt.Sprintf(`{"itemid":%q,"name":"All disks","filter":{"evaltype":0,"conditions":[]},"overrides":[]}`, rule))
 		p.shows("discoveryrule.get", fmt.Sprintf(`{"output":["name","lifetime"],"itemids":[%q],"selectOverrides":"extend"}`, rule), p.editor, fmt.Sprintf(`[{"itemid":%q,"lifetime":"3d","name":"All disks","overrides":[]}]`, rule))
 
+		p.shows("discoveryrule.get", fmt.Sprintf(`{"output":["state","error"],"itemids":[%q]}`, rule), p.viewer, fmt.Sprintf(`[{"error":"","itemid":%q,"state":"0"}]`, rule))
 		item := p.itemPrototypes(rule, owner)
 		p.triggerPrototypes(rule, names[owner], item)
 		if owner == p.template {
@@ -219,6 +220,7 @@ func (p *parts) itemPrototypes(rule, owner string) string {
 	p.refused("itemprototype.create", create, p.limited, noObject)
 	p.refused("itemprototype.create", strings.Replace(create, rule, "7", 1), p.editor, noObject)
 	p.refused("itemprototype.create", strings.Replace(create, `"value_type":0`, `"value_type":9`, 1), p.editor, "a number from 0 to 5")
+	p.refused("itemprototype.create", strings.Replace(create, "use[{#DISK}]", "use", 1), p.editor, `Invalid parameter "/1/key_": must contain at least one low-level discovery macro.`)
 	item := p.made("itemprototype.create", create)
 	p.refused("itemprototype.create", create, p.editor, "already exists")
 	part := p.made("itemprototype.create", fmt.Sprintf(`{"ruleid":%q,"hostid":%q,"name":"Part of {#DISK}","key_":"part[{#DISK}]","type":18,"value_type":3,"master_itemid":%q}`, rule, owner, item))
@@ -250,7 +252,7 @@ func (p *parts) triggerPrototypes(rule, host, item string) {
 	p.refused("triggerprototype.create", fmt.Sprintf(`{"description":"x","expression":"last(/%s/temperature)>1"}`, host), p.editor, "must contain at least one item prototype")
 	id := p.made("triggerprototype.create", create)
 	p.refused("triggerprototype.create", create, p.editor, "already exists")
-	get := `{"output":["description","expression","priority","manual_close","ruleid"],"triggerids":[%q],"selectItems":["key_"],"selectTags":"extend"}`
+	get := `{"expandExpression":true,"output":["description","expression","priority","manual_close","ruleid"],"triggerids":[%q],"selectItems":["key_"],"selectTags":"extend"}`
 	p.shows("triggerprototype.get", fmt.Sprintf(get, id), p.editor, fmt.Sprintf(`[{"description":"{#DISK} is full","expression":"last(/%s/use[{#DISK}])\u003e90","items":[{"itemid":%q,"key_":"use[{#DISK}]"}],"manual_close":"1","priority":"4","ruleid":%q,"tags":[{"tag":"scope","value":"capacity"}],"triggerid":%q}]`,
 		host, item, rule, id))
 	p.refused("triggerprototype.update", fmt.Sprintf(`{"triggerid":%q,"status":1}`, id), p.limited, noObject)

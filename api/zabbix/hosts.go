@@ -152,7 +152,7 @@ func hostSelects() []selection[*model.Host] {
 		{"selectGroups", "groups", groups},
 		{"selectTags", "tags", func(_ *call, o output, h **model.Host) any { return pickTags(o, (*h).Tags) }},
 		{"selectInheritedTags", "inheritedTags", func(_ *call, _ output, _ **model.Host) any { return []string{} }},
-		{"selectInterfaces", "interfaces", func(_ *call, o output, h **model.Host) any { return pickAll(o, &interfaceKind, interfacesOf(*h)) }},
+		{"selectInterfaces", "interfaces", func(c *call, o output, h **model.Host) any { return pickAll(o, &interfaceKind, c.interfaces(*h)) }},
 		{"selectMacros", "macros", func(_ *call, o output, h **model.Host) any { return pickAll(o, &macroKind, macrosOf(*h)) }},
 		{"selectParentTemplates", "parentTemplates", func(c *call, o output, h **model.Host) any { return pickAll(o, &templateKind, c.templatesOf(*h)) }},
 		{"selectInventory", "inventory", selectInventory},
@@ -249,6 +249,8 @@ type hostInterface struct {
 	model.Interface
 	host model.HostID
 	id   uint64
+	// state is only there where it is answered.
+	state InterfaceState
 }
 
 // interfaceBits is how many bits of an interface's id count the interfaces of its host.
@@ -258,8 +260,21 @@ func interfacesOf(h *model.Host) []hostInterface {
 	var list []hostInterface
 	for i, face := range h.Interfaces {
 		if i+1 < 1<<interfaceBits {
-			list = append(list, hostInterface{face, h.ID, uint64(h.ID)<<interfaceBits | uint64(i+1)})
+			list = append(list, hostInterface{Interface: face, host: h.ID, id: uint64(h.ID)<<interfaceBits | uint64(i+1)})
 		}
+	}
+	return list
+}
+
+// interfaces returns the interfaces of a host with whether they answer.
+func (c *call) interfaces(h *model.Host) []hostInterface {
+	list := interfacesOf(h)
+	if len(list) == 0 {
+		return list
+	}
+	states := c.options.Objects.InterfaceStates(h)
+	for i := range list[:min(len(list), len(states))] {
+		list[i].state = states[i]
 	}
 	return list
 }
@@ -275,8 +290,8 @@ var interfaceKind = kind[hostInterface]{
 		{name: "ip", get: func(i *hostInterface) string { return i.IP }},
 		{name: "dns", get: func(i *hostInterface) string { return i.DNS }},
 		{name: "port", get: func(i *hostInterface) string { return i.Port }},
-		{name: "available", number: true, get: func(*hostInterface) string { return "0" }},
-		{name: "error", get: func(*hostInterface) string { return "" }},
+		{name: "available", number: true, get: func(i *hostInterface) string { return formatInt(i.state.Available) }},
+		{name: "error", get: func(i *hostInterface) string { return i.state.Error }},
 	},
 }
 
@@ -287,7 +302,7 @@ func getInterfaces(c *call) ([]byte, error) {
 		if !hosts.has(uint64(h.ID)) {
 			continue
 		}
-		for _, i := range interfacesOf(h) {
+		for _, i := range c.interfaces(h) {
 			if ids.has(i.id) {
 				rows = append(rows, i)
 			}

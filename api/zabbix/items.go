@@ -185,7 +185,7 @@ func itemSelects() []selection[itemRow] {
 				return []string{}
 			}
 			face := h.InterfaceFor(r.item)
-			rows := slices.DeleteFunc(interfacesOf(h), func(i hostInterface) bool { return face == nil || i.Interface != *face })
+			rows := slices.DeleteFunc(c.interfaces(h), func(i hostInterface) bool { return face == nil || i.Interface != *face })
 			return pickAll(o, &interfaceKind, rows)
 		}},
 	}

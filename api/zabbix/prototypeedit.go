@@ -1,6 +1,7 @@
 package zabbix
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -60,6 +61,9 @@ func (c *call) fillItemPrototype(p *params, item object, h *model.Host, o *owner
 	return c.fillItem(p, item, h, o)
 }
 
+// discoveryMacro is what makes the keys of a prototype's items different from one another.
+var discoveryMacro = regexp.MustCompile(`\{#[A-Z0-9_.]+\}`)
+
 func createItemPrototypes(c *call) ([]byte, error) {
 	return c.onHosts("itemids", c.ruleInParams, func(p *params, o *owner, h *model.Host) (string, error) {
 		for _, name := range []string{"name", "key_", "type", "value_type"} {
@@ -77,6 +81,9 @@ func createItemPrototypes(c *call) ([]byte, error) {
 			return "", err
 		}
 		key := p.text("key_")
+		if !discoveryMacro.MatchString(key) {
+			return "", invalidParams(`Invalid parameter "/%skey_": must contain at least one low-level discovery macro.`, p.place)
+		}
 		list := objectsIn(rules[at], "item_prototypes")
 		if slices.ContainsFunc(list, func(i object) bool { return textOf(i, "key", "") == key }) {
 			return "", invalidParams("An item prototype with key %q already exists on the %s %q.", key, kindOf(h), h.Host)

@@ -194,5 +194,6 @@ func getItemPrototypes(c *call) ([]byte, error) {
 }
 
 func getTriggerPrototypes(c *call) ([]byte, error) {
+	c.accept("expandExpression") // expressions are always written with hosts and keys
 	return getPrototypes(c, "triggerid", triggerPrototypeKind(), c.triggerPrototypes)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tidemark/access"
+	"tidemark/internal/pcre"
 	"tidemark/model"
 )
 
@@ -95,6 +96,10 @@ func (p *params) readExpression() model.GlobalExpression {
 	}
 	if delimiter := p.text("exp_delimiter"); e.Type == model.AnyIncluded {
 		e.Delimiter = cmpOr(delimiter, ",")
+	}
+	pattern, _ := e.Pattern()
+	if _, err := pcre.Compile(pattern); err != nil {
+		p.fail("expression", "invalid regular expression: "+err.Error())
 	}
 	return e
 }

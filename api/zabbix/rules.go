@@ -162,7 +162,33 @@ func getRules(c *call) ([]byte, error) {
 		}
 	}
 	k := ruleKind()
-	return answer(c, &k, rows)
+	met := c.ruleErrors()
+	k.fields = append(k.fields,
+		field[part]{name: "state", number: true, get: func(r *part) string { return formatBool(met(r) != "") }}, field[part]{name: "error", get: met})
+	text, err := answer(c, &k, rows)
+	if err == nil {
+		err = c.failed // by what was read for the answer
+	}
+	return text, err
+}
+
+// ruleErrors returns what rules met with their last values, which it reads when it is asked for a rule of a host first.
+func (c *call) ruleErrors() func(*part) string {
+	known := make(map[model.HostID]map[model.ItemID]string)
+	return func(r *part) string {
+		if isTemplate(r.holder.ID) {
+			return ""
+		}
+		errors, ok := known[r.holder.ID]
+		if !ok {
+			var err error
+			if errors, err = c.options.Objects.RuleErrors(c.ctx, r.holder.ID); err != nil && c.failed == nil {
+				c.failed = err
+			}
+			known[r.holder.ID] = errors
+		}
+		return errors[model.ItemID(r.id)]
+	}
 }
 
 // filterOf answers a filter as calls have it.

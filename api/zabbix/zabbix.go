@@ -114,12 +114,24 @@ type Objects interface {
 	Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, error)
 	// SetHostProxy assigns a host to a proxy by name; empty is the server itself.
 	SetHostProxy(ctx context.Context, id model.HostID, proxy string) error
+	// InterfaceStates says of each interface of a host whether it answers, in their order.
+	InterfaceStates(h *model.Host) []InterfaceState
+	// RuleErrors returns what the discovery rules of a host met with their last values; rules that met nothing are not in it.
+	RuleErrors(ctx context.Context, host model.HostID) (map[model.ItemID]string, error)
 	Graphs(ctx context.Context, host model.HostID) ([]model.Graph, error)
 	// Alerting is the configuration of alerting without secrets; shared, must not be changed.
 	Alerting() *alert.Config
 	// ApplyAlerting puts objects over those of the same name, DeleteAlerting removes one.
 	ApplyAlerting(ctx context.Context, c *alert.Config) error
 	DeleteAlerting(ctx context.Context, kind, name string) error
+}
+
+// InterfaceState says whether an interface of a host answers.
+type InterfaceState struct {
+	// Available is 0 for not known, 1 for yes, 2 for no.
+	Available int
+	// Error is why its last check failed; empty for nothing.
+	Error string
 }
 
 // Proxy is a proxy and how it is doing.
