@@ -35,7 +35,9 @@ func versionCommand() *cobra.Command {
 	return c
 }
 
-func versionText() string { return fmt.Sprintf("tidemark %s %s %s", Version, revision(), runtime.Version()) }
+func versionText() string {
+	return fmt.Sprintf("tidemark %s %s %s", Version, revision(), runtime.Version())
+}
 
 // revision returns the commit that the binary was built from, or "unknown".
 func revision() string {
