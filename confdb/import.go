@@ -25,6 +25,9 @@ type ImportOptions struct {
 	// Exact makes hosts and templates as the file has them: besides DeleteMissing it ends memberships in groups, links to templates and
 	// value maps that the file does not name.
 	Exact bool
+	// Builtin says that the file ships with the program: templates of it that were changed here, or whose name another template has, are left
+	// alone and named in Report.Kept.
+	Builtin bool
 	// Strict takes the file whole or not at all: when anything of it would not be taken the error is a *RefusedError and nothing is changed.
 	Strict bool
 	// Only, if it has a kind, is the one host or template that the file may hold; with a name that one must exist. Else the error is ErrFile.
@@ -135,9 +138,17 @@ func (d *DB) importThen(ctx context.Context, name string, src []byte, o ImportOp
 	err = d.change(ctx, "import "+name, func(c *change) error {
 		i := &importer{
 			change: c, report: r, options: o, groupUUIDs: make(map[string]string),
-			owners: make(map[ownerKey]int64), unchanged: make(map[ownerKey]bool), affected: make(map[model.TemplateID]bool), relink: make(map[model.HostID]bool),
+			owners: make(map[ownerKey]int64), unchanged: make(map[ownerKey]bool), replaced: make(map[ownerKey]bool), affected: make(map[model.TemplateID]bool), relink: make(map[model.HostID]bool),
+		}
+		if o.Builtin {
+			if err := i.keepOthers(ctx, x); err != nil {
+				return err
+			}
 		}
 		if err := i.run(ctx, x); err != nil {
+			return err
+		}
+		if err := i.noteChanged(ctx); err != nil {
 			return err
 		}
 		if err := i.checkItems(ctx, x); err != nil {
@@ -189,7 +200,7 @@ func (d *DB) Draft(ctx context.Context, src []byte, o ImportOptions, host string
 }
 
 // ImportBuiltin imports all YAML files of a folder of templates that ship with the program. They own what they define:
-// what a newer version no longer has is deleted. It returns a report for each file.
+// what a newer version no longer has is deleted. Those that were changed here, or replaced by others of their name, are left alone. It returns a report for each file.
 func (d *DB) ImportBuiltin(ctx context.Context, files fs.FS) ([]*Report, error) {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {
@@ -201,7 +212,7 @@ func (d *DB) ImportBuiltin(ctx context.Context, files fs.FS) ([]*Report, error) 
 		if err != nil {
 			return reports, fmt.Errorf("import built-in templates: %w", err)
 		}
-		r, err := d.Import(ctx, name, src, ImportOptions{DeleteMissing: true, Collected: []model.ItemType{model.PassiveAgent, model.ActiveAgent, model.Trapper, model.Internal}})
+		r, err := d.Import(ctx, name, src, ImportOptions{DeleteMissing: true, Builtin: true, Collected: []model.ItemType{model.PassiveAgent, model.ActiveAgent, model.Trapper, model.Internal}})
 		if err != nil {
 			return reports, err
 		}
@@ -231,6 +242,8 @@ type importer struct {
 	owners map[ownerKey]int64
 	// unchanged are those of them whose own row was as in the file.
 	unchanged map[ownerKey]bool
+	// replaced are templates of the file that take the place of one that ships with the program.
+	replaced map[ownerKey]bool
 	// affected are the templates that changed, relink the hosts whose links did.
 	affected map[model.TemplateID]bool
 	relink   map[model.HostID]bool

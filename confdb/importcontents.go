@@ -16,6 +16,9 @@ func (i *importer) contents(ctx context.Context, o *ownerDef) error {
 	w := owner{o.kind, i.owners[ownerKey{o.kind, o.technical}]}
 	path := o.kind.String() + " " + o.technical
 	i.owning = o.technical
+	options := i.options
+	defer func() { i.options = options }()
+	i.options = i.whole(o)
 	if err := i.valueMaps(ctx, w, o.valueMaps); err != nil {
 		return err
 	}

@@ -17,6 +17,11 @@ func (i *importer) owner(ctx context.Context, o *ownerDef) error {
 	if id != 0 && i.options.Create {
 		i.report.remark(o.kind.String()+" "+o.technical, o.line, "%s: a %s with this name exists already; choose another name; not taken", o.kind, o.kind)
 	}
+	if replaces, err := i.replaces(ctx, o, old.uuid); err != nil {
+		return err
+	} else if id != 0 && replaces {
+		i.replaceWhole(o)
+	}
 	if id != 0 {
 		o.macros = keepSecrets(o.macros, old.macros)
 	}
@@ -223,7 +228,7 @@ func (i *importer) relinked(o *ownerDef) {
 
 // unlinkOthers ends the links to templates that an exact file does not name.
 func (i *importer) unlinkOthers(ctx context.Context, o *ownerDef, id int64) error {
-	if !i.options.Exact && !i.options.DeleteLinks {
+	if options := i.whole(o); !options.Exact && !options.DeleteLinks {
 		return nil
 	}
 	table, column, template := "host_templates", "host_id", "template_id"

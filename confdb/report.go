@@ -29,6 +29,8 @@ type Report struct {
 	Owner string `json:"owner,omitempty"`
 	// Objects are those that were created, updated or deleted, the first 1,000.
 	Objects []Object `json:"objects,omitempty"`
+	// Kept are the templates of a file that ships with the program that were left alone, each with the reason.
+	Kept []string `json:"-"`
 	// more says that a remark beyond the first 1,000 was about something that is not taken.
 	more bool
 }

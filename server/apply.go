@@ -167,12 +167,15 @@ func importTemplates(ctx context.Context, db *confdb.DB, logger *slog.Logger) er
 		if err != nil {
 			return fmt.Errorf("read the built-in template: %w", err)
 		}
-		report, err := db.Import(ctx, name, text, confdb.ImportOptions{DeleteMissing: true, Collected: collectedTypes()})
+		report, err := db.Import(ctx, name, text, confdb.ImportOptions{DeleteMissing: true, Builtin: true, Collected: collectedTypes()})
 		if err != nil {
 			return fmt.Errorf("import the built-in template %s: %w", name, err)
 		}
 		for _, r := range report.Remarks {
 			logger.Warn("built-in template", "file", name, "path", r.Path, "line", r.Line, "reason", r.Reason)
+		}
+		for _, kept := range report.Kept {
+			logger.Info("built-in template left alone", "file", name, "reason", kept, "to have it back", "delete the one that is here, then start the server again")
 		}
 		if report.Changed() {
 			logger.Info("built-in template imported", "file", name)

@@ -34,6 +34,8 @@ type zabbixSettings struct {
 	access  *access.Control
 	alerter *alert.Alerter
 	report  *confdb.Report
+	// target is the flag by which commands find this server.
+	target string
 }
 
 // ImportSettingsOffline takes settings of a Zabbix server into the data folder of a server that does not run; a folder in use is ErrInUse.
@@ -57,7 +59,7 @@ func ImportSettingsOffline(ctx context.Context, data string, settings *zabbixdb.
 	if err != nil {
 		return nil, err
 	}
-	z := &zabbixSettings{db: db, access: control, alerter: alerter}
+	z := &zabbixSettings{db: db, access: control, alerter: alerter, target: "--data " + shellWord(data)}
 	if report, err = z.take(ctx, settings); err != nil {
 		return nil, err
 	}
@@ -86,7 +88,7 @@ func (s *Server) importSettings(r *http.Request) (any, error) {
 	if err := decodeStrict(r, settings); err != nil {
 		return nil, err
 	}
-	z := &zabbixSettings{db: s.db, access: s.access, alerter: s.alerter}
+	z := &zabbixSettings{db: s.db, access: s.access, alerter: s.alerter, target: "--http " + shellWord(requestAddress(r))}
 	report, err := z.take(r.Context(), settings)
 	err = errors.Join(err, s.agents.refresh(r.Context()), s.proxies.refresh(r.Context()))
 	if err != nil {
@@ -144,6 +146,25 @@ func (z *zabbixSettings) refused(kind, path string, err error) error {
 	z.count(kind).Refused++
 	z.remark(path, "%v", err)
 	return nil
+}
+
+// shellWord is a text as one word of a shell.
+func shellWord(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:@", r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 && text[0] != '-' {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// requestAddress is where the caller of a request found the server.
+func requestAddress(r *http.Request) string {
+	if r.TLS != nil {
+		return "https://" + r.Host
+	}
+	return r.Host
 }
 
 // tlsOf makes settings of Zabbix's.
@@ -345,7 +366,8 @@ func (z *zabbixSettings) groups(ctx context.Context, in *zabbixdb.Settings) erro
 	return nil
 }
 
-// users makes users that are not here; those that are stay as they are.
+// users makes users that are not here; those that are stay as they are. An administrator who could not sign in is taken disabled: enabled, the
+// server would have an administrator, ask everybody for a name and password, and nobody had them.
 func (z *zabbixSettings) users(ctx context.Context, in *zabbixdb.Settings) error {
 	have := z.access.Users()
 	for _, u := range in.Users {
@@ -355,6 +377,8 @@ func (z *zabbixSettings) users(ctx context.Context, in *zabbixdb.Settings) error
 		}
 		role, _ := model.ParseRole(u.Role)
 		next := &model.User{Name: u.Name, Role: role, AllHosts: u.AllHosts || role == model.Administrator, Groups: slices.Clone(u.Groups), Disabled: u.Disabled}
+		locked := u.PasswordHash == "" && role == model.Administrator && !u.Disabled
+		next.Disabled = u.Disabled || locked
 		var err error
 		if u.PasswordHash == "" {
 			err = z.access.PutUser(ctx, next, nil)
@@ -368,6 +392,10 @@ func (z *zabbixSettings) users(ctx context.Context, in *zabbixdb.Settings) error
 			continue
 		}
 		z.count("users").Created++
+		if locked {
+			z.remark("user "+u.Name, "is an administrator without a password that can be taken, and is disabled here; set one and let the user in with: tidemark user passwd %[1]s %[2]s && tidemark user enable %[1]s %[2]s",
+				shellWord(u.Name), z.target)
+		}
 	}
 	return nil
 }

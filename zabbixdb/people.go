@@ -93,7 +93,7 @@ func (s *Source) people(ctx context.Context, out *Settings) error {
 		}
 		if u.Name == defaultUser && bcrypt.CompareHashAndPassword([]byte(u.PasswordHash), []byte(defaultPassword)) == nil {
 			u.PasswordHash = ""
-			out.remark("user "+u.Name, "has Zabbix's default password, which is not taken; set one with 'tidemark user passwd Admin'")
+			out.remark("user "+u.Name, "has Zabbix's default password, which is not taken")
 		}
 		if u.PasswordHash != "" && !strings.HasPrefix(u.PasswordHash, "$2") {
 			u.PasswordHash = ""

@@ -77,7 +77,7 @@ func hasSettings(t *testing.T, data string, own bool) {
 	s := readSettings(t, data)
 	if own { // of Debian's package
 		for _, name := range []string{"Admin"} {
-			if s.Users[name] != `["administrator",true,false,null,""]` {
+			if s.Users[name] != `["administrator",true,true,null,""]` {
 				t.Errorf("user %s is %s", name, s.Users[name])
 			}
 			delete(s.Users, name)
