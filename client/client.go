@@ -46,7 +46,8 @@ type Options struct {
 	Address string
 	// Token says who calls; empty sends none. It is sent to no other host than that of Address.
 	Token string
-	// HTTP makes the requests, for certificates and proxies of one's own; nil is a client with DefaultTimeout that follows no redirects.
+	// HTTP makes the requests, for certificates and proxies of one's own; nil is a client with DefaultTimeout. Redirects, which could take the token to
+	// another port or scheme, are followed only when it has a CheckRedirect.
 	HTTP *http.Client
 }
 
@@ -75,7 +76,12 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{base: strings.TrimSuffix(address, "/"), token: o.Token, http: o.HTTP}
 	if c.http == nil {
-		c.http = &http.Client{Timeout: DefaultTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		c.http = &http.Client{Timeout: DefaultTimeout}
+	}
+	if c.http.CheckRedirect == nil {
+		own := *c.http
+		own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		c.http = &own
 	}
 	return c, nil
 }

@@ -222,3 +222,43 @@ func FuzzError(f *testing.F) {
 		}
 	})
 }
+
+// TestClient_redirect keeps the token where it belongs, also with a client of the caller's.
+func TestClient_redirect(t *testing.T) {
+	asked := make(chan string, 10)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Header.Get("Authorization")
+		fmt.Fprint(w, `{"hosts":[]}`)
+	}))
+	defer other.Close()
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) }))
+	defer first.Close()
+	for _, own := range []*http.Client{nil, {}} {
+		c, err := New(Options{Address: first.URL, Token: "secret", HTTP: own})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Hosts(t.Context(), HostFilter{}, Page{}); err == nil {
+			t.Error("a redirect is followed")
+		}
+	}
+	if len(asked) > 0 {
+		t.Errorf("the token went elsewhere: %q", <-asked)
+	}
+}
+
+// TestClient_endless ends a walk when the server answers one page again and again.
+func TestClient_endless(t *testing.T) {
+	n := 0
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		n++
+		fmt.Fprint(w, `{"problems":[],"next":"b"}`)
+	}, "")
+	var last error
+	for _, err := range c.AllProblems(t.Context(), ProblemFilter{}) {
+		last = err
+	}
+	if last == nil || n != 2 {
+		t.Errorf("%v after %d pages", last, n)
+	}
+}

@@ -153,6 +153,11 @@ func all[T any](next func(Page) (entries []T, cursor string, err error)) iter.Se
 					return
 				}
 			}
+			if cursor == p.Cursor && cursor != "" {
+				var none T
+				yield(none, fmt.Errorf("the server answered the page behind %q with the same one again", cursor))
+				return
+			}
 			if cursor == "" {
 				return
 			}
