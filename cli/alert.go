@@ -35,9 +35,6 @@ type alertFlags struct {
 // alertTimeout bounds one call to the server; a test may wait for a slow mail server.
 const alertTimeout = 6 * time.Minute
 
-// maxAlertAnswer bounds what is read of the server's answer.
-const maxAlertAnswer = 16 << 20
-
 func alertCommand() *cobra.Command {
 	f := &alertFlags{}
 	c := &cobra.Command{Use: "alert", Short: "Say who is told of problems, try it, and list what was sent", Args: noArgs}

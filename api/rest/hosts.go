@@ -155,7 +155,7 @@ func (a *API) getHost(r *http.Request) (any, error) {
 	}
 	for _, m := range h.Macros {
 		if !m.Secret {
-			out.Macros = append(out.Macros, Macro{m.Name, m.Value})
+			out.Macros = append(out.Macros, Macro{Macro: m.Name, Value: m.Value})
 		}
 	}
 	return out, nil

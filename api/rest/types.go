@@ -102,7 +102,7 @@ func formatID[T ~uint64](id T) string { return strconv.FormatUint(uint64(id), 10
 func formatTags(tags []model.Tag) []Tag {
 	out := make([]Tag, 0, len(tags))
 	for _, t := range tags {
-		out = append(out, Tag{t.Name, t.Value})
+		out = append(out, Tag{Tag: t.Name, Value: t.Value})
 	}
 	return out
 }

@@ -214,10 +214,6 @@ func verify(db *DB, p promises) error {
 	return compareTrendsOf(db, reference, slices.DeleteFunc(slices.Clone(crashItems), func(id model.ItemID) bool { return p.lossy[id] })...)
 }
 
-func compareTrends(db *DB, reference storage.Engine) error {
-	return compareTrendsOf(db, reference, crashItems...)
-}
-
 func compareTrendsOf(db *DB, reference storage.Engine, items ...model.ItemID) error {
 	for _, id := range items {
 		var lists [2][]model.Trend
