@@ -25,7 +25,7 @@ func kills(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("TIDEMARK_KILLS")
 	if text == "" {
-		return 200
+		return 500
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
