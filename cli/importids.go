@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tidemark/client"
 	"tidemark/zabbixdb"
 )
 
@@ -46,6 +47,9 @@ func importIDsCommand() *cobra.Command {
 	return c
 }
 
+// kindTemplateGroup is a kind that only this server has apart from host groups.
+const kindTemplateGroup = "template group"
+
 // object is what an object is found by in both programs.
 type object struct{ kind, host, name string }
 
@@ -70,6 +74,9 @@ func listIDs(ctx context.Context, dsn string, rpc *rpcClient, out, notes io.Writ
 	missing := map[string]int{}
 	err = source.Objects(ctx, func(o zabbixdb.Object) error {
 		id := own[object{o.Kind, o.Host, o.Name}]
+		if id == "" && o.Kind == zabbixdb.KindGroup { // Zabbix 6.0 has one kind for groups of hosts and of templates
+			id = own[object{kindTemplateGroup, "", o.Name}]
+		}
 		if id == "" || id == ambiguous {
 			missing[o.Kind]++
 			id = ""
@@ -97,7 +104,7 @@ func ownObjects(ctx context.Context, rpc *rpcClient) (map[object]string, error) 
 	}
 	var list []rpcObject
 	for _, get := range []struct{ kind, method, id, name string }{
-		{zabbixdb.KindGroup, "hostgroup.get", "groupid", "name"}, {zabbixdb.KindTemplate, "template.get", "templateid", "host"}, {zabbixdb.KindHost, "host.get", "hostid", "host"},
+		{zabbixdb.KindGroup, "hostgroup.get", "groupid", "name"}, {kindTemplateGroup, "templategroup.get", "groupid", "name"}, {zabbixdb.KindTemplate, "template.get", "templateid", "host"}, {zabbixdb.KindHost, "host.get", "hostid", "host"},
 	} {
 		list = nil
 		if err := rpc.call(ctx, get.method, map[string]any{"output": []string{get.id, get.name}}, &list); err != nil {
@@ -165,6 +172,9 @@ func (r *rpcClient) call(ctx context.Context, method string, params, into any) e
 	err := r.server.call(ctx, http.MethodPost, "/api_jsonrpc.php", map[string]any{"jsonrpc": "2.0", "method": method, "params": params, "id": 1}, &answer)
 	if err != nil {
 		return err
+	}
+	if answer.Error != nil && answer.Error.Data == "Not authorized." { // Zabbix's words for a call without a token, with the status 200
+		return toldBy(r.server.address, &client.Error{Status: http.StatusUnauthorized, Message: answer.Error.Data})
 	}
 	if answer.Error != nil {
 		return fmt.Errorf("%s: %s %s", method, answer.Error.Message, answer.Error.Data)

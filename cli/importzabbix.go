@@ -94,6 +94,9 @@ func runImportZabbix(c *cobra.Command, f *zabbixFlags) (err error) {
 		return fmt.Errorf("import zabbix: %w", err)
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
+	progress := &busy{w: c.ErrOrStderr()}
+	source.Progress = progress.with
+	defer progress.start()()
 	report := &zabbixReport{Version: source.Version(), Counts: []confdb.Count{}, Remarks: []confdb.Remark{}}
 	take := f.taker()
 	settings, err := source.Settings(ctx)
@@ -106,7 +109,8 @@ func runImportZabbix(c *cobra.Command, f *zabbixFlags) (err error) {
 	}
 	settings.Proxies = nil
 	err = source.Export(ctx, func(file zabbixdb.File) error {
-		fmt.Fprintf(c.ErrOrStderr(), "%s\n", file.Name)
+		progress.say(file.Name)
+		progress.with("the server takes " + file.Name)
 		r, err := take(ctx, server.File{Name: file.Name + ".json", Source: file.Source})
 		if err != nil {
 			return err
@@ -117,7 +121,8 @@ func runImportZabbix(c *cobra.Command, f *zabbixFlags) (err error) {
 	if err != nil {
 		return fmt.Errorf("import zabbix: %w", err)
 	}
-	fmt.Fprintln(c.ErrOrStderr(), "people, alerting, keys")
+	progress.say("people, alerting, keys")
+	progress.with("the server takes people, alerting, keys")
 	if err := f.takeSettings(c, settings, report); err != nil {
 		return fmt.Errorf("import zabbix: people, alerting, keys: %w", err)
 	}

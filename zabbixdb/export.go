@@ -27,13 +27,16 @@ const (
 func (s *Source) Export(ctx context.Context, take func(File) error) error {
 	e := &exporter{Source: s, take: take}
 	var err error
+	s.begins("reading hosts and templates")
 	if e.all, e.byID, err = s.owners(ctx); err != nil {
 		return err
 	}
+	s.begins("reading triggers")
 	triggers, err := s.triggers(ctx, e.byID)
 	if err != nil {
 		return err
 	}
+	s.begins("reading graphs")
 	graphs, err := s.graphs(ctx, e.byID)
 	if err != nil {
 		return err
@@ -42,13 +45,17 @@ func (s *Source) Export(ctx context.Context, take func(File) error) error {
 	if e.proxies, err = e.proxyNames(ctx); err != nil {
 		return err
 	}
-	if err := s.countLeft(ctx); err != nil {
+	s.begins("counting what cannot be taken")
+	if err := s.countLeft(ctx, e.byID); err != nil {
 		return err
 	}
 	if err := e.head(ctx); err != nil {
 		return err
 	}
+	read := 0
 	for chunk := range slices.Chunk(e.all, ownersAtOnce) {
+		s.begins(fmt.Sprintf("reading items of %d to %d of %d hosts and templates", read+1, read+len(chunk), len(e.all)))
+		read += len(chunk)
 		if err := e.chunk(ctx, chunk); err != nil {
 			return err
 		}
@@ -109,9 +116,18 @@ func (e *exporter) sortOut(triggers []*trigger, graphs []*graph) {
 func (e *exporter) head(ctx context.Context) error {
 	e.begin()
 	var host, template []object
-	err := e.each(ctx, "SELECT * FROM hstgrp ORDER BY groupid", func(r row) error {
+	empty, err := e.emptyGroups(ctx)
+	if err != nil {
+		return err
+	}
+	var unused []object
+	err = e.each(ctx, "SELECT * FROM hstgrp ORDER BY groupid", func(r row) error {
 		o := object{"name": r["name"]}
 		o.put("uuid", r["uuid"], "")
+		if empty[r.id("groupid")] {
+			unused = append(unused, o)
+			return nil
+		}
 		if r["type"] == "1" {
 			template = append(template, o)
 		} else {
@@ -124,6 +140,7 @@ func (e *exporter) head(ctx context.Context) error {
 	}
 	if e.mandatory < 6020000 { // one kind for both
 		e.part.putList("groups", host)
+		e.part.putList("host_groups", unused)
 	} else {
 		e.part.putList("host_groups", host)
 		e.part.putList("template_groups", template)
@@ -134,6 +151,18 @@ func (e *exporter) head(ctx context.Context) error {
 	}
 	e.part.putList("global_macros", e.macros(rows))
 	return e.regexps(ctx)
+}
+
+// emptyGroups are the groups of a database with one kind for both that no host or template is in: host groups here, as rights and actions may name them.
+func (e *exporter) emptyGroups(ctx context.Context) (map[int64]bool, error) {
+	empty := make(map[int64]bool)
+	if e.mandatory >= 6020000 {
+		return empty, nil
+	}
+	return empty, e.each(ctx, "SELECT groupid FROM hstgrp WHERE groupid NOT IN (SELECT l.groupid FROM hosts_groups l JOIN hosts h ON h.hostid = l.hostid WHERE h.status IN (0,1,3) AND h.flags = 0)", func(r row) error {
+		empty[r.id("groupid")] = true
+		return nil
+	})
 }
 
 func (e *exporter) begin() {
@@ -290,13 +319,11 @@ func (e *exporter) describe() string {
 }
 
 // countLeft counts what has no place in an export.
-func (s *Source) countLeft(ctx context.Context) error {
+func (s *Source) countLeft(ctx context.Context, byID map[int64]*owner) error {
 	for _, l := range []struct{ kind, query, reason string }{
 		{"items made by discovery", "SELECT count(*) FROM items WHERE flags = 4", "their rules make them here again; run the history import after that"},
 		{"hosts made by discovery", "SELECT count(*) FROM hosts WHERE flags = 4 AND status IN (0,1)", "their rules make them here again"},
 		{"triggers made by discovery", "SELECT count(*) FROM triggers WHERE flags = 4", "their rules make them here again"},
-		{"inherited items that are off on their host", "SELECT count(*) FROM items i JOIN items t ON t.itemid = i.templateid JOIN hosts h ON h.hostid = i.hostid WHERE h.status IN (0,1) AND i.flags IN (0,1) AND i.status <> t.status", "items are as their template says; unlink, or change the template"},
-		{"inherited triggers that are off on their host", "SELECT count(*) FROM triggers i JOIN triggers t ON t.triggerid = i.templateid WHERE i.flags = 0 AND i.status <> t.status AND EXISTS (SELECT 1 FROM functions f JOIN items x ON x.itemid = f.itemid JOIN hosts h ON h.hostid = x.hostid WHERE f.triggerid = i.triggerid AND h.status IN (0,1))", "triggers are as their template says; make the template's trigger depend on a macro"},
 	} {
 		n, err := s.count(ctx, l.query)
 		if err != nil {
@@ -304,5 +331,5 @@ func (s *Source) countLeft(ctx context.Context) error {
 		}
 		s.leave(l.kind, n, "%s", l.reason)
 	}
-	return nil
+	return s.countSwitched(ctx, byID)
 }

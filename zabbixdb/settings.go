@@ -56,6 +56,7 @@ type Proxy struct {
 // Settings reads them. What cannot be taken is counted; see Left.
 func (s *Source) Settings(ctx context.Context) (*Settings, error) {
 	out := &Settings{Proxies: []Proxy{}, Hosts: []HostTLS{}, UserGroups: []UserGroup{}, Users: []User{}, Remarks: []Remark{}}
+	s.begins("reading people and alerting")
 	for _, read := range []func(context.Context, *Settings) error{s.proxiesAndKeys, s.people, s.alerting} {
 		if err := read(ctx, out); err != nil {
 			return nil, err

@@ -28,6 +28,9 @@ var ErrVersion = errors.New("the version is not supported")
 
 // Source is an open Zabbix database. It is for one goroutine.
 type Source struct {
+	// Progress, if not nil, is told what is begun, such as reading items, in the goroutine that reads.
+	Progress func(what string)
+
 	db *sql.DB
 	tx *sql.Tx
 	// mandatory is the number of the database's version: 6000000 for 6.0, 7000000 for 7.0.
@@ -170,6 +173,12 @@ func (s *Source) Close() error {
 		s.tx = nil
 	}
 	return errors.Join(err, s.db.Close())
+}
+
+func (s *Source) begins(what string) {
+	if s.Progress != nil {
+		s.Progress(what)
+	}
 }
 
 // Left is something that the database has and that cannot be taken.

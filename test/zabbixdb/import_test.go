@@ -106,6 +106,7 @@ func TestImport(t *testing.T) {
 			first.isWhole(t, "6.0", leg.more)
 			hasGolden(t, data, "")
 			hasSettings(t, data, leg.more != nil)
+			hasEmptyGroups(t, data)
 			again := importZabbix(t, bin, d.dsn, data)
 			for i, c := range again.Counts {
 				if c.Created+c.Updated != 0 || c.Unchanged+c.Refused == 0 || c.Refused != 0 && c.Kind != "receivers" && c.Kind != "actions" {
@@ -198,6 +199,32 @@ func exportOf(t *testing.T, data, host string) []byte {
 		t.Fatal(err)
 	}
 	return got
+}
+
+// hasEmptyGroups looks for the groups of testdata/people.sql in which no host is, and for one that only templates would make one of hosts.
+func hasEmptyGroups(t *testing.T, data string) {
+	t.Helper()
+	db, err := confdb.Open(t.Context(), data, confdb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	list, err := db.HostGroups(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, g := range list {
+		found[g.Name] = true
+	}
+	for _, name := range []string{"Databases", "Web", "Web/Shop", "Databases/PostgreSQL"} {
+		if !found[name] {
+			t.Errorf("the host group %s was not taken", name)
+		}
+	}
+	if found["Templates/Applications"] {
+		t.Error("a group that has templates only became a host group")
+	}
 }
 
 // isWhole compares with what testdata/hosts.sql and more hold.
