@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// keptOutputBytes is how much is kept of what a command prints; of a cut one the last character or line breaks may be missing too.
+const keptOutputBytes = 512<<10 - 4
+
 func runCommand(r *remote) *cobra.Command {
 	on := "agent"
 	c := &cobra.Command{
@@ -28,6 +31,9 @@ func runCommand(r *remote) *cobra.Command {
 				_, err = c.OutOrStdout().Write(text)
 			} else if answer.Output != "" {
 				_, err = fmt.Fprintln(c.OutOrStdout(), strings.TrimRight(answer.Output, "\r\n"))
+			}
+			if len(answer.Output) >= keptOutputBytes {
+				fmt.Fprintln(c.ErrOrStderr(), "the output is cut at 512 KiB")
 			}
 			if answer.Error != "" {
 				err = errors.Join(err, errors.New(answer.Error))

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -89,10 +90,7 @@ func checkNow(c *cobra.Command, r *remote, args []string) error {
 	if len(args) == 2 {
 		body["key"] = args[1]
 	}
-	var answer struct {
-		Items int
-		Proxy string
-	}
+	var answer checkAnswer
 	text, err := r.call(c.Context(), http.MethodPost, "/api/check-now", body, &answer)
 	if err != nil {
 		return err
@@ -101,10 +99,39 @@ func checkNow(c *cobra.Command, r *remote, args []string) error {
 		_, err := c.OutOrStdout().Write(text)
 		return err
 	}
-	by := "now"
-	if answer.Proxy != "" {
-		by = "by proxy " + plainCell(answer.Proxy) + " within seconds"
-	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "asked for %s %s\n", counted(answer.Items, "item"), by)
+	_, err = fmt.Fprint(c.OutOrStdout(), answer.String())
 	return err
+}
+
+// checkAnswer says what is asked for at once.
+type checkAnswer struct {
+	Items        int
+	Proxy        string
+	ByServer     int      `json:"by_server"`
+	NotAsked     int      `json:"not_asked"`
+	NotAskedKeys []string `json:"not_asked_keys"`
+}
+
+// String implements fmt.Stringer; it ends with a line break.
+func (a *checkAnswer) String() string {
+	out := fmt.Sprintf("asked for %s now\n", counted(a.Items, "item"))
+	if a.Proxy != "" {
+		out = fmt.Sprintf("asked for %s by proxy %s within seconds", counted(a.Items-a.ByServer, "item"), plainCell(a.Proxy))
+		if a.ByServer > 0 {
+			out += fmt.Sprintf(", for %s by the server now", counted(a.ByServer, "item"))
+		}
+		out += "\n"
+	}
+	if a.NotAsked == 0 {
+		return out
+	}
+	keys := make([]string, 0, len(a.NotAskedKeys)+1)
+	for _, k := range a.NotAskedKeys {
+		keys = append(keys, plainCell(k))
+	}
+	if len(keys) < a.NotAsked {
+		keys = append(keys, "…")
+	}
+	return out + fmt.Sprintf("not asked for %s, whose values are sent, come of a scenario of a proxy, or which cannot be asked for in their state: %s\n",
+		counted(a.NotAsked, "item"), strings.Join(keys, ", "))
 }

@@ -18,6 +18,9 @@ const (
 	CommandTime = 30 * time.Second
 )
 
+// agentTimeout is what an agent of Zabbix says of a command that it has ended: "Timeout while executing a shell script."
+const agentTimeout = "Timeout while executing"
+
 // CheckCommand reports what is wrong with a command.
 func CheckCommand(command string) error {
 	switch {
@@ -57,6 +60,9 @@ func RunOnAgent(ctx context.Context, agents poller.Checker, h *model.Host, comma
 	case poller.Unreachable:
 		return "", errors.New("the agent does not answer: " + text)
 	case poller.NotSupported:
+		if strings.Contains(text, agentTimeout) {
+			return "", errors.New("the command took longer than the agent's Timeout; it may have run, and may run still: " + text)
+		}
 		return "", errors.New("the agent does not run the command (it must allow system.run, as with AllowKey=system.run[*]): " + text)
 	}
 	return text, nil

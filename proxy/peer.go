@@ -14,9 +14,10 @@ import (
 const (
 	// exchangeTimeout bounds one exchange with the server, which answers values after they are stored.
 	exchangeTimeout = 2 * time.Minute
-	// maxConfigurationBytes bounds a configuration, maxAnswerBytes other answers.
+	// maxConfigurationBytes bounds a configuration, maxAnswerBytes other answers: with one come up to 4 commands of 64 KiB, in JSON six times that
+	// at worst, and 1000 items to ask for.
 	maxConfigurationBytes = 128 << 20
-	maxAnswerBytes        = 1 << 20
+	maxAnswerBytes        = 2 << 20
 )
 
 // peer speaks to the server: one request, one answer, one connection. It is for one goroutine at a time.

@@ -76,10 +76,16 @@ type checkRequest struct {
 }
 
 type checkAnswer struct {
-	// Items is how many are asked for.
+	// Items is how many are asked for. Dependent items are had by asking for their masters and are not counted beside them.
 	Items int `json:"items"`
 	// Proxy is the name of the proxy that asks for them, within seconds; empty for the server itself.
 	Proxy string `json:"proxy,omitempty"`
+	// ByServer is how many of Items the server asks for although the host has a proxy.
+	ByServer int `json:"by_server,omitempty"`
+	// NotAsked is how many items cannot be asked for at once: their values are sent, they are disabled, or a proxy makes them by a web scenario.
+	NotAsked int `json:"not_asked,omitempty"`
+	// NotAskedKeys are the keys of the first of them.
+	NotAskedKeys []string `json:"not_asked_keys,omitempty"`
 }
 
 const (
@@ -89,6 +95,8 @@ const (
 	maxCheckBytes = 64 << 10
 	// maxSources bounds how many master items are looked at above an item; Zabbix has 3.
 	maxSources = 8
+	// maxNotAskedKeys bounds the keys that are named of items that cannot be asked for.
+	maxNotAskedKeys = 10
 )
 
 // pollRoutes are those of what is asked for.
@@ -227,39 +235,71 @@ func (p *polling) checkNow(r *http.Request) (any, error) {
 	if !ok {
 		return nil, api.NotFound("no host has the name " + strconv.Quote(in.Host))
 	}
-	items := s.Items(h.ID)
-	found, answer := false, checkAnswer{}
-	for i := range items {
-		item := &items[i]
-		if in.Key != "" && item.Key != in.Key {
-			continue
-		}
-		found = true
-		item = sourceOf(s, item)
-		proxied := p.askedByProxy(h, item)
-		var err error
-		if proxied {
-			err = p.o.askProxy(h.Proxy, item.ID)
-			answer.Proxy = p.o.proxyName(h.Proxy)
-		} else {
-			err = p.poller.CheckNow(item.ID)
-		}
-		switch {
-		case err == nil:
-			answer.Items++
-		case proxied:
-			return nil, api.BadRequest(err.Error())
-		case in.Key != "" && errors.Is(err, poller.ErrNotPolled):
-			return nil, api.BadRequest("item " + in.Key + " is not asked for by the server: its type, its state or its host's state forbid it")
-		case !errors.Is(err, poller.ErrNotPolled):
-			return nil, err
-		}
-	}
-	if !found && in.Key != "" {
-		return nil, api.NotFound("host " + in.Host + " has no item with the key " + in.Key)
+	answer, err := p.askFor(s, h, in.Key)
+	if err != nil {
+		return nil, err
 	}
 	access.Changed(r.Context(), "host "+in.Host, nil, map[string]any{"asked_for": cmp.Or(in.Key, "all items"), "items": answer.Items})
 	return answer, nil
+}
+
+// askFor has the items of a host asked for at once, or the one that has a key.
+func (p *polling) askFor(s *confcache.Snapshot, h *model.Host, key string) (checkAnswer, error) {
+	items := s.Items(h.ID)
+	answer := checkAnswer{}
+	found, seen := false, map[model.ItemID]bool{}
+	for i := range items {
+		if key != "" && items[i].Key != key {
+			continue
+		}
+		found = true
+		item := sourceOf(s, &items[i])
+		if seen[item.ID] {
+			continue
+		}
+		seen[item.ID] = true
+		switch err := p.askOne(h, item, &answer); {
+		case err == nil:
+			answer.Items++
+		case !errors.Is(err, poller.ErrNotPolled):
+			return answer, err
+		case key != "":
+			return answer, api.BadRequest("item " + key + " is not asked for by the server" + p.orProxy(h) + ": its type, its state or its host's state forbid it")
+		default:
+			answer.NotAsked++
+			if len(answer.NotAskedKeys) < maxNotAskedKeys {
+				answer.NotAskedKeys = append(answer.NotAskedKeys, item.Key)
+			}
+		}
+	}
+	if !found && key != "" {
+		return answer, api.NotFound("host " + h.Host + " has no item with the key " + key)
+	}
+	return answer, nil
+}
+
+// askOne has an item asked for by who asks for it; the error is poller.ErrNotPolled if nobody does.
+func (p *polling) askOne(h *model.Host, item *model.Item, answer *checkAnswer) error {
+	if !p.askedByProxy(h, item) {
+		err := p.poller.CheckNow(item.ID)
+		if err == nil && h.Proxy != 0 {
+			answer.ByServer++
+		}
+		return err
+	}
+	if err := p.o.askProxy(h.Proxy, item.ID); err != nil {
+		return api.BadRequest(err.Error())
+	}
+	answer.Proxy = p.o.proxyName(h.Proxy)
+	return nil
+}
+
+// orProxy goes on with " or by proxy NAME" for a host that has one.
+func (p *polling) orProxy(h *model.Host) string {
+	if h.Proxy == 0 || p.o.proxyName == nil {
+		return ""
+	}
+	return " or by proxy " + p.o.proxyName(h.Proxy)
 }
 
 // sourceOf returns what an item is asked for by: a dependent item is made of its master's value.
@@ -274,10 +314,15 @@ func sourceOf(s *confcache.Snapshot, item *model.Item) *model.Item {
 	return item
 }
 
-// askedByProxy reports whether the proxy of a host asks for an item; values of other items come by themselves.
+// askedByProxy reports whether the proxy of a host can be told to ask for an item. Values of other items come by themselves; web scenarios run by
+// their intervals alone, because a proxy knows them by other ids.
 func (p *polling) askedByProxy(h *model.Host, item *model.Item) bool {
 	if h.Proxy == 0 || p.o.askProxy == nil || !item.Remote || !item.Enabled || !h.Enabled {
 		return false
 	}
-	return item.Type != model.Trapper && item.Type != model.ActiveAgent && item.Type != model.SNMPTrap && item.Type != model.Dependent
+	switch item.Type {
+	case model.Trapper, model.ActiveAgent, model.SNMPTrap, model.Dependent, model.WebTest:
+		return false
+	}
+	return true
 }

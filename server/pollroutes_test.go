@@ -41,7 +41,11 @@ func TestPollRoutes(t *testing.T) {
 	}
 	list := []model.ItemConfig{item(1, "agent.ping", model.PassiveAgent), item(2, "part", model.Dependent), item(3, "sent", model.Trapper)}
 	list[1].MasterKey = "agent.ping"
-	remote := []model.ItemConfig{item(4, "agent.ping", model.PassiveAgent), item(5, "sent", model.Trapper)}
+	remote := []model.ItemConfig{
+		item(4, "agent.ping", model.PassiveAgent), item(5, "sent", model.Trapper), item(6, "of.ping", model.Dependent), item(7, "web.test[a]", model.WebTest),
+		item(8, "web.test.fail[a]", model.Dependent),
+	}
+	remote[2].MasterKey, remote[4].MasterKey = "agent.ping", "web.test[a]"
 	for i := range remote {
 		remote[i].HostID = 2
 	}
@@ -94,8 +98,9 @@ func TestPollRoutes(t *testing.T) {
 	f("POST", "/api/check-now", `{"host":"h","key":"nothing"}`, 404, "has no item")
 	f("POST", "/api/check-now", `{"host":"h","key":"sent"}`, 400, "is not asked for by the server")
 	f("POST", "/api/check-now", `{"host":"far","key":"agent.ping"}`, 200, `{"items":1,"proxy":"north-7"}`)
-	f("POST", "/api/check-now", `{"host":"far","key":"sent"}`, 400, "is not asked for by the server")
-	f("POST", "/api/check-now", `{"host":"far"}`, 200, `{"items":1,"proxy":"north-7"}`)
+	f("POST", "/api/check-now", `{"host":"far","key":"sent"}`, 400, "is not asked for by the server or by proxy north-7")
+	f("POST", "/api/check-now", `{"host":"far","key":"web.test.fail[a]"}`, 400, "is not asked for by the server or by proxy north-7")
+	f("POST", "/api/check-now", `{"host":"far"}`, 200, `{"items":1,"proxy":"north-7","not_asked":2,"not_asked_keys":["sent","web.test[a]"]}`)
 	silent = errors.New("nothing is heard of it")
 	f("POST", "/api/check-now", `{"host":"far"}`, 400, "nothing is heard of it")
 	if want := []model.ItemID{4, 4, 4}; !slices.Equal(asked, want) {
@@ -105,7 +110,7 @@ func TestPollRoutes(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- p.Run(t.Context()) }()
 	f("POST", "/api/check-now", `{"host":"h","key":"part"}`, 200, `"items":1`)
-	f("POST", "/api/check-now", `{"host":"h"}`, 200, `"items":2`)
+	f("POST", "/api/check-now", `{"host":"h"}`, 200, `{"items":1,"not_asked":1,"not_asked_keys":["sent"]}`)
 	deadline := time.After(time.Minute)
 	for !strings.Contains(ask("GET", "/api/hosts/1/interfaces", "").Body.String(), "connection refused") {
 		select {

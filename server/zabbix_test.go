@@ -222,6 +222,26 @@ func TestZabbix_hosts(t *testing.T) {
 	if _, failure := p.rpc("host.update", update, limited); !strings.Contains(failure, "No permissions to referred object") {
 		t.Errorf("change a foreign host: %s", failure)
 	}
+	for face, want := range map[string]string{
+		`"ip":"300.1.1.1","port":"10050"`: `/interfaces/1/ip": an IP address is expected`,
+		`"ip":"127.0.0.1","port":"99999"`: `/interfaces/1/port": value must be one of 0-65535`,
+	} {
+		faces := `"interfaces":[{"type":1,"main":1,"useip":1,"dns":"",` + face + `}]`
+		if _, failure := p.rpc("host.create", `{"host":"web 2","groups":[{"groupid":"GROUP"}],`+faces+`}`, editor); !strings.Contains(failure, `"/1`+want) {
+			t.Errorf("make a host with %s: %s", face, failure)
+		}
+		if _, failure := p.rpc("host.update", fmt.Sprintf(`{"hostid":%q,%s}`, id, faces), editor); !strings.Contains(failure, want) {
+			t.Errorf("give a host %s: %s", face, failure)
+		}
+	}
+	const wrongMacro = `"macros":[{"macro":"bad","value":"1"}]`
+	for method, params := range map[string]string{
+		"host.create": `{"host":"web 2","groups":[{"groupid":"GROUP"}],` + wrongMacro + `}`, "host.update": fmt.Sprintf(`{"hostid":%q,%s}`, id, wrongMacro),
+	} {
+		if _, failure := p.rpc(method, params, editor); !strings.Contains(failure, `macros/1/macro": incorrect syntax near "bad"`) {
+			t.Errorf("%s with a wrong macro: %s", method, failure)
+		}
+	}
 	p.mustRPC("host.update", update, editor, new(any))
 	p.mustRPC("host.get", get, editor, &hosts)
 	if hosts[0].Status != "1" || fmt.Sprint(hosts[0].ParentTemplates) != "[{Linux by Zabbix agent}]" {

@@ -144,7 +144,10 @@ func (c *call) readHost(place string, text json.RawMessage) (*exportHost, error)
 	if err := c.placeHost(h, &n); err != nil {
 		return nil, err
 	}
-	for _, m := range n.Macros {
+	for i, m := range n.Macros {
+		if !isMacroName(m.Macro) {
+			return nil, invalidParams(`Invalid parameter "/%s/macros/%d/macro": incorrect syntax near %q.`, place, i+1, m.Macro)
+		}
 		secret := exportMacro{Macro: m.Macro, Value: m.Value, Description: m.Description}
 		if s, _ := scalar(m.Type); s == "1" {
 			secret.Type = "SECRET_TEXT"
@@ -196,6 +199,12 @@ func addInterfaces(place string, h *exportHost, n *newHost) error {
 		port, ok := scalar(face.Port)
 		if types[kind] == "" || !ok {
 			return invalidParams(`Invalid parameter "/%s/interfaces/%d": a port and the type 1 (agent), 3 (IPMI) or 4 (JMX) are expected; SNMP interfaces come with configuration.import.`, place, i+1)
+		}
+		if !isInterfaceIP(face.IP) {
+			return invalidParams(`Invalid parameter "/%s/interfaces/%d/ip": %s.`, place, i+1, wantIP)
+		}
+		if !isInterfacePort(port) {
+			return invalidParams(`Invalid parameter "/%s/interfaces/%d/port": %s.`, place, i+1, wantPort)
 		}
 		h.Interfaces = append(h.Interfaces, exportInterface{
 			Default: yes(face.Main), Type: types[kind], UseIP: yes(face.UseIP), IP: face.IP, DNS: face.DNS, Port: port, Ref: "if" + strconv.Itoa(i+1),

@@ -135,6 +135,9 @@ func (p *params) macroOf(host uint64, known []exportMacro) (exportMacro, error) 
 		m = known[i]
 	}
 	if name := p.text("macro"); name != "" {
+		if !isMacroName(name) {
+			p.fail("macro", "incorrect syntax near "+strconv.Quote(name))
+		}
 		m.Macro = name
 	}
 	if _, ok := p.get("value"); ok {
@@ -261,6 +264,12 @@ func (p *params) fillInterface(face map[string]any, fresh bool) error {
 		if _, ok := p.get(member); ok {
 			face[member] = p.text(member)
 		}
+	}
+	if !isInterfaceIP(p.text("ip")) {
+		p.fail("ip", wantIP)
+	}
+	if !isInterfacePort(p.text("port")) {
+		p.fail("port", wantPort)
 	}
 	d, ok := p.child("details")
 	if !ok || len(d.object) == 0 {

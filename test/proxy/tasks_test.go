@@ -56,7 +56,7 @@ func throughTasks(t *testing.T, s *server) {
 	until(t, "a value comes at once", func() bool { return len(s.values("db1", "agent.ping")) >= 1 })
 	for n := 2; n <= 3; n++ {
 		before := len(s.values("db1", "of.ping"))
-		if out := s.tell("check", "now", "db1", "of.ping"); out != "1 items are asked for by proxy branch within seconds\n" {
+		if out := s.tell("check", "now", "db1", "of.ping"); out != "asked for 1 item by proxy branch within seconds\n" {
 			t.Errorf("check now: %s", out)
 		}
 		until(t, "another one comes at once", func() bool { return len(s.values("db1", "of.ping")) > before })

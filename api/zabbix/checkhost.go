@@ -1,0 +1,41 @@
+package zabbix
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// What is expected of an interface.
+const (
+	wantIP   = "an IP address is expected"
+	wantPort = "value must be one of 0-65535"
+)
+
+// isMacroName reports whether a text has the form {$NAME} or {$NAME:context}, of which a host's macros must be.
+func isMacroName(text string) bool {
+	return len(text) > len("{$}") && strings.HasPrefix(text, "{$") && strings.HasSuffix(text, "}")
+}
+
+// isInterfaceIP reports whether a text can be the IP address of an interface: none, an address, or one with macros.
+func isInterfaceIP(text string) bool {
+	if text == "" || hasMacro(text) {
+		return true
+	}
+	_, err := netip.ParseAddr(text)
+	return err == nil
+}
+
+// isInterfacePort reports whether a text can be the port of an interface: none, 0 to 65535, or one with macros.
+func isInterfacePort(text string) bool {
+	if text == "" || hasMacro(text) {
+		return true
+	}
+	_, err := strconv.ParseUint(text, 10, 16)
+	return err == nil
+}
+
+// hasMacro reports whether there is a user macro or a macro of discovery in a text.
+func hasMacro(text string) bool {
+	return strings.Contains(text, "{$") || strings.Contains(text, "{#") || strings.Contains(text, "{HOST.")
+}
