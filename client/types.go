@@ -37,6 +37,8 @@ type Host struct {
 	State    string `json:"state"`
 	// SeenBy says by what the host was last seen: agent, or values that others bring; empty for never.
 	SeenBy string `json:"seen_by"`
+	// Proxy is the name of the proxy that asks the host; empty for the server itself.
+	Proxy string `json:"proxy,omitempty"`
 	// DiscoveredBy is the id of the discovery rule that made the host; items and triggers have it too.
 	DiscoveredBy string  `json:"discovered_by,omitempty"`
 	Metadata     *string `json:"metadata,omitempty"`

@@ -77,6 +77,8 @@ type templateRows struct {
 	Templates []templateRow `json:"templates"`
 	// Groups are the names of the host groups, for forms.
 	Groups []string `json:"host_groups"`
+	// Proxies are the names of the proxies, for those who may assign hosts to them: editors of all hosts.
+	Proxies []string `json:"proxies"`
 	// GlobalMacros hold for all hosts; secret ones have no value.
 	GlobalMacros []globalMacro `json:"global_macros"`
 }
@@ -206,7 +208,7 @@ func (c *configurator) list(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := templateRows{Templates: []templateRow{}, Groups: []string{}, GlobalMacros: []globalMacro{}}
+	out := templateRows{Templates: []templateRow{}, Groups: []string{}, Proxies: []string{}, GlobalMacros: []globalMacro{}}
 	who, seen := access.From(ctx), visibleHosts(r, c.server.cache.Snapshot())
 	for _, t := range templates {
 		row := templateRow{ID: fmt.Sprint(uint64(t.ID)), Template: t.Template, Name: t.Name, Items: t.Items, Triggers: t.Triggers, Hosts: t.Hosts}
@@ -224,6 +226,9 @@ func (c *configurator) list(r *http.Request) (any, error) {
 	}
 	if seen != nil {
 		return out, nil // global macros hold for hosts of others
+	}
+	for _, p := range c.server.proxies.list() {
+		out.Proxies = append(out.Proxies, p.Name)
 	}
 	for _, m := range macros {
 		if m.Secret {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -47,6 +48,22 @@ func TestAudit_objects(t *testing.T) {
 	}
 	p.must("POST", "/api/proxies", `{"name":"branch-1"}`, admin)
 	f("PUT", "/api/hosts/HOST/proxy", `{"proxy":"branch-1"}`, "proxy+of", "proxy of host "+foreign, `"before":{"proxy":""}`, `"after":{"proxy":"branch-1"}`)
+	if text := p.must("GET", p.ids.Replace("/api/hosts/HOST"), "", admin); !strings.Contains(text, `"proxy":"branch-1"`) {
+		t.Errorf("a host that a proxy asks: %s", text)
+	}
+	if text := p.must("GET", "/api/configuration", "", admin); !strings.Contains(text, `"proxies":["branch-1"]`) {
+		t.Errorf("the configuration lacks the proxy: %s", text)
+	}
+	var d struct{ Document json.RawMessage }
+	document := "/api/configuration/hosts/" + foreign
+	if err := json.Unmarshal([]byte(p.must("GET", document, "", admin)), &d); err != nil || !strings.Contains(string(d.Document), `"proxy":{"name":"branch-1"}`) {
+		t.Fatalf("the document of a host that a proxy asks: %v %s", err, d.Document)
+	}
+	p.must("PUT", document, strings.Replace(string(d.Document), `"proxy":{"name":"branch-1"}`, `"description":"near"`, 1), admin)
+	if text := p.must("GET", p.ids.Replace("/api/hosts/HOST"), "", admin); strings.Contains(text, "branch-1") {
+		t.Errorf("a host whose document names no proxy any more: %s", text)
+	}
+	p.must("PUT", document, string(d.Document), admin)
 	f("PUT", "/api/hosts/HOST/proxy", `{"proxy":""}`, "proxy+of", "proxy of host "+foreign, `"before":{"proxy":"branch-1"}`, `"after":{"proxy":""}`)
 	f("PUT", "/api/network-discovery", `{"rules":[{"name":"Office","ranges":"127.0.0.1","disabled":true,"checks":[{"type":"icmp"}]}]}`, "network-discovery", "network discovery", "Office")
 	f("DELETE", "/api/network-discovery/rule/Office", "", "network-discovery", "rule Office", "127.0.0.1")

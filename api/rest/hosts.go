@@ -64,6 +64,9 @@ func (a *API) formatHost(h *model.Host, open map[model.HostID]hostProblems, now 
 		Groups: append([]string{}, h.Groups...), Templates: []string{}, Tags: formatTags(h.Tags),
 		Items: items, LastSeen: optionalMillis(seen), State: state, SeenBy: by, DiscoveredBy: optionalID(h.DiscoveredBy),
 	}
+	if h.Proxy != 0 && a.options.Proxy != nil {
+		out.Proxy = a.options.Proxy(h.Proxy)
+	}
 	for _, id := range h.Templates {
 		if name := a.options.Template(id); name != "" {
 			out.Templates = append(out.Templates, name)

@@ -123,6 +123,8 @@ type Options struct {
 	// ValueSeen returns, for a host without an agent of its own, when its newest value came and whether it is as new as its items say; nil: no
 	// host has one. Values from before the start may be missing.
 	ValueSeen func(model.HostID) (at int64, fresh bool)
+	// Proxy, if not nil, names a proxy.
+	Proxy func(model.ProxyID) string
 	// Template returns a template's name, empty when unknown.
 	Template func(model.TemplateID) string
 	Version  string

@@ -85,6 +85,11 @@ test('overlapping parts of memory are not stacked', () => {
   expect(sectionsOf(parts('800'))[0].charts[0].stack).toBe(false);
 });
 
+test('charts that tell the same in two ways say how in their titles', () => {
+  const titles = sectionsOf(['vm.memory.size[pavailable]', 'vm.memory.size[pused]', 'vfs.fs.size[/,pused]'].map((key) => item(key, '%')).concat(item('vfs.fs.size[/,used]', 'B'))).flatMap((section) => section.charts.map((chart) => chart.title));
+  expect([...titles].sort()).toEqual(['File systems, space used (%)', 'File systems, space used (bytes)', 'Memory available (%)', 'Memory used (%)']);
+});
+
 test('the glance adds up real devices and turns what is free into what is used', () => {
   const counter = { labels: { type: 'counter' } };
   const specs = glanceOf([
@@ -92,7 +97,7 @@ test('the glance adds up real devices and turns what is free into what is used',
     item('vfs.dev.read[sda,bytes]', 'B', counter), item('vfs.dev.read[sdb,bytes]', 'B', counter), item('vfs.dev.read[loop0,bytes]', 'B', counter),
     item('net.if.in[lo]', 'B', counter), item('net.if.in[eth0]', 'B', counter), item('net.if.out[eth0]', 'B', counter),
   ]);
-  expect(specs.map((spec) => spec.title)).toEqual(['Memory', 'Disk', 'Network']);
+  expect(specs.map((spec) => spec.title)).toEqual(['Memory used', 'Disk', 'Network']);
   expect(specs[0].series[0]).toMatchObject({ name: 'used', from: 100 });
   expect(specs[1].series[0].sources).toHaveLength(2);
   expect(specs[2].series.map((series) => series.sources.length)).toEqual([1, 1]);

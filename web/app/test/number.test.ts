@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { canonicalUnit, digits, formatAge, formatDuration, formatScaled, formatValue, plural, scaleFor } from '../src/format/number.ts';
+import { canonicalUnit, digits, formatAge, formatDuration, formatScaled, formatShare, formatValue, plural, scaleFor } from '../src/format/number.ts';
 
 test.each([
   [0, '0'],
@@ -96,3 +96,7 @@ test('ages', () => {
 });
 
 test('plural', () => expect([plural(1, 'host'), plural(2, 'host'), plural(5_000, 'item')]).toEqual(['1 host', '2 hosts', '5,000 items']));
+
+test('shares of which the smallest parts do not matter', () => {
+  expect([0, 0.0000675, 0.1, 12.34, null].map(formatShare)).toEqual(['0 %', 'under 0.1 %', '0.1 %', '12.34 %', '–']);
+});

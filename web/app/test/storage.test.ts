@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Store, Tier } from '../src/api/storage.ts';
-import { bytesPerValue, classRows, outlookOf } from '../src/storage/outlook.ts';
+import { bytesPerValue, classRows, closedBytesPerValue, outlookOf } from '../src/storage/outlook.ts';
 
 const GIB = 1024 ** 3;
 const when = (at: number): string => new Date(at).toISOString().slice(0, 10);
@@ -63,4 +63,12 @@ test('kinds of values: their part of the room, and how much smaller they became'
     ['text', 0.75, 60, null],
   ]);
   expect(classRows([{ class: 'steady', values: 5, bytes: 0 }])[0]).toMatchObject({ share: 0, each: 0, smaller: null });
+});
+
+test('what a value takes is said of closed file pairs, once they hold enough', () => {
+  const pair = (growing: boolean, bytes: number, values: number): Store['pairs'][number] => ({ name: 'a', tier: 'values', count: 1, growing, from: 0, to: 1, bytes, values });
+  expect(closedBytesPerValue(store({ pairs: [pair(true, 64 * 1024 ** 2, 5_000)] }), 'values')).toBeNull();
+  expect(closedBytesPerValue(store({ pairs: [pair(false, 12_288, 1)] }), 'values')).toBeNull();
+  expect(closedBytesPerValue(store({ pairs: [pair(true, 64 * 1024 ** 2, 5_000), pair(false, 100_000, 200_000)] }), 'values')).toBe(0.5);
+  expect(closedBytesPerValue(store({ pairs: [pair(false, 100_000, 200_000)] }), 'minutes')).toBeNull();
 });

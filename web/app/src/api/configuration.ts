@@ -17,6 +17,7 @@ export interface TemplateRow {
 export interface Configuration {
   templates: TemplateRow[];
   host_groups: string[];
+  proxies: string[];
   global_macros: { macro: string; value?: string; secret?: boolean }[];
 }
 

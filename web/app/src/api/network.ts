@@ -100,7 +100,21 @@ export const putNetAction = (action: NetAction): Promise<unknown> => send('save 
 
 export const deleteNetAction = (name: string): Promise<unknown> => send('delete the action', 'DELETE', `/api/network-discovery/action/${encodeURIComponent(name)}`);
 
-export const getProxies = (signal?: AbortSignal): Promise<{ proxies: { name: string }[] }> => get('the proxies', '/api/proxies', {}, signal);
+/** A proxy and how it is doing; times are Unix milliseconds, 0 for never since the server's start. */
+export interface Proxy {
+  id: string;
+  name: string;
+  hosts: number;
+  version?: string;
+  address?: string;
+  /** Where the server asks a passive one; missing for one that connects by itself. */
+  ask_at?: string;
+  failure?: string;
+  seen_at: number;
+  backlog: boolean;
+}
+
+export const getProxies = (signal?: AbortSignal): Promise<{ proxies: Proxy[] }> => get('the proxies', '/api/proxies', {}, signal);
 
 export const scanNow = (rule: string): Promise<unknown> => send('look now', 'POST', '/api/network-discovery/scan', { rule });
 

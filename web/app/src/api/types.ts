@@ -57,6 +57,8 @@ export interface Host {
   state: 'ok' | 'silent' | 'unknown';
   /** By what the host was last seen: its agent, or values that others bring. */
   seen_by: '' | 'agent' | 'values';
+  /** The proxy that asks the host; missing for the server itself. */
+  proxy?: string;
   metadata?: string;
   macros?: { macro: string; value: string }[];
 }

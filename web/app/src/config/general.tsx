@@ -9,7 +9,7 @@ import { type Fields, list, mistakesOf, names, put, putNames, text } from './doc
 import { Columns, Names, Pick, Switch, Tags, Text, Whole } from './parts.tsx';
 import { Purge } from './purge.tsx';
 
-const FIELDS = ['host', 'template', 'name', 'description', 'groups', 'templates', 'interfaces', 'tags', 'macros'];
+const FIELDS = ['host', 'template', 'name', 'description', 'groups', 'templates', 'interfaces', 'proxy', 'tags', 'macros'];
 
 const INTERFACES: [string, string][] = [
   ['ZABBIX', 'Agent'],
@@ -61,6 +61,7 @@ export function General({ kind, fields, set, remarks, known, failed }: Props) {
           {kind === 'host' && <Switch fields={fields} set={set} />}
         </div>
         <div class="form">
+          {kind === 'host' && <AskedBy fields={fields} set={set} proxies={known.proxies} mistakes={mistakes.proxy} />}
           {kind === 'host' && <Interfaces fields={fields} set={set} />}
           <Tags fields={fields} set={set} />
         </div>
@@ -76,6 +77,14 @@ export function General({ kind, fields, set, remarks, known, failed }: Props) {
       </section>
     </>
   );
+}
+
+/** AskedBy chooses between the server and the proxies; without a proxy there is nothing to choose. */
+function AskedBy({ fields, set, proxies, mistakes }: { fields: Fields; set: (fields: Fields) => void; proxies: string[]; mistakes?: string[] }) {
+  const now = text((fields.proxy as Fields | undefined) ?? {}, 'name');
+  if (proxies.length === 0 && now === '') return null;
+  const options = proxies.map((one): [string, string] => [one, `proxy ${one}`]);
+  return <Pick label="Asked by" value={now} options={[['', 'the server'], ...options]} set={(name) => set(put(fields, 'proxy', name === '' ? undefined : { name }))} mistakes={mistakes} />;
 }
 
 /** address is where an interface is, a name or an IP address. */
@@ -98,7 +107,7 @@ export function Interfaces({ fields, set }: { fields: Fields; set: (fields: Fiel
   };
   return (
     <fieldset>
-      <legend>Interfaces: where the server asks</legend>
+      <legend>Interfaces: where the host is asked</legend>
       {rows.length === 0 && <p class="muted">None. An agent that sends by itself needs none.</p>}
       {rows.map((row, n) => {
         const type = text(row, 'type', 'ZABBIX');

@@ -69,7 +69,7 @@ export function GlobalRegexps() {
             {
               id: 'name',
               title: 'Name',
-              class: 'anywhere',
+              class: 'anywhere roomy',
               cell: (row) => (
                 <Link to="/configuration/macros" query={{ regexp: row.name }}>
                   <code>@{row.name}</code>

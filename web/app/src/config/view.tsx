@@ -199,7 +199,7 @@ function GlobalMacros({ known }: { known: Configuration }) {
       rows={known.global_macros}
       rowKey={(row) => row.macro}
       columns={[
-        { id: 'macro', title: 'Macro', class: 'anywhere', cell: (row) => <code>{row.macro}</code>, sort: (row) => row.macro },
+        { id: 'macro', title: 'Macro', class: 'anywhere roomy', cell: (row) => <code>{row.macro}</code>, sort: (row) => row.macro },
         { id: 'value', title: 'Value', class: 'anywhere', cell: (row) => (row.secret ? <span class="muted">secret</span> : row.value) },
       ]}
       sort="macro"

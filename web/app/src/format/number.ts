@@ -131,6 +131,11 @@ export function formatValue(value: number | null | undefined, units: string, sig
   return withUnit(digits(value / scale.factor, whole ? 4 : significant), scale.unit);
 }
 
+/** formatShare writes a percentage of which the smallest parts do not matter: "under 0.1 %". */
+export function formatShare(value: number | null | undefined): string {
+  return typeof value === 'number' && value > 0 && value < 0.1 ? 'under 0.1 %' : formatValue(value, '%', 4);
+}
+
 /** formatScaled writes a number in a scale that was chosen for a whole chart. */
 export function formatScaled(value: number | null | undefined, scale: Scale, significant = 4): string {
   if (value === null || value === undefined) return '–';

@@ -121,7 +121,9 @@ function memory({ key, item, get }: Facts): Placed {
   if (mode === 'total') return { section: 'Memory', fact: true };
   if (item.units === '%' || mode.startsWith('p')) {
     const name = mode === 'pused' ? 'used' : mode === 'pavailable' ? 'available' : mode;
-    return { section: 'Memory', chart: 'share', title: 'Memory, share', name, order: 2, top: 100 };
+    // Used and available are two ways to tell the same: in one chart they would be taken for parts of it.
+    const told = name === 'used' || name === 'available';
+    return { section: 'Memory', chart: told ? `share-${name}` : 'share', title: told ? `Memory ${name} (%)` : 'Memory, share', name, order: 2, top: 100 };
   }
   const stack = MEMORY_PARTS.includes(mode);
   return stack
@@ -159,7 +161,7 @@ function fileSystem({ key, item, get }: Facts): Placed {
   return {
     section: 'Disks',
     chart: `fs-${what}-${share ? 'share' : 'amount'}-${word}`,
-    title: `File systems, ${what} ${word}`,
+    title: `File systems, ${what} ${word} (${share ? '%' : inode ? 'number' : 'bytes'})`,
     name: path,
     order: (inode ? 4 : 0) + (share ? 0 : 2) + (word === 'used' ? 0 : 1),
     top: share ? 100 : undefined,

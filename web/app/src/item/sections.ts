@@ -184,7 +184,7 @@ export function glanceOf(items: Item[]): ChartSpec[] {
   const pick = (section: string, chart: RegExp): Entry[] => placed.filter(({ place }) => place.section === section && chart.test(place.chart));
   return [
     glanceCPU(pick('CPU', /^total$/), pick('CPU', /^modes$/)),
-    glanceMemory(pick('Memory', /^share$/), pick('Memory', /^(parts|more)$/)),
+    glanceMemory(pick('Memory', /^share/), pick('Memory', /^(parts|more)$/)),
     glanceFlow('Disk', pick('Disks', /^dev-.*-bytes$/), VIRTUAL_DISK),
     glanceFlow('Network', pick('Network', /^if-.*-bytes$/), VIRTUAL_INTERFACE),
   ].filter((spec) => spec !== null);
@@ -199,9 +199,9 @@ function glanceCPU(total: Entry[], modes: Entry[]): ChartSpec | null {
 
 function glanceMemory(shares: Entry[], amounts: Entry[]): ChartSpec | null {
   const used = shares.find(({ place }) => place.name === 'used');
-  if (used !== undefined) return { ...glance('Memory', used.item), top: 100, series: [line('used', [used.item])] };
+  if (used !== undefined) return { ...glance('Memory used', used.item), top: 100, series: [line('used', [used.item])] };
   const available = shares.find(({ place }) => place.name === 'available');
-  if (available !== undefined) return { ...glance('Memory', available.item), top: 100, series: [{ ...line('used', [available.item]), from: 100 }] };
+  if (available !== undefined) return { ...glance('Memory used', available.item), top: 100, series: [{ ...line('used', [available.item]), from: 100 }] };
   const amount = amounts.find(({ place }) => place.name === 'available') ?? amounts[0];
   return amount === undefined ? null : { ...glance('Memory', amount.item), series: [line(amount.place.name, [amount.item])] };
 }

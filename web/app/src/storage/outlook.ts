@@ -44,6 +44,16 @@ export function bytesPerValue(tier: Tier): number | null {
   return tier.values === 0 ? null : tier.bytes / tier.values;
 }
 
+/** So many values in closed file pairs say what a value takes; the growing pair has its room long before it has values. */
+export const ENOUGH_VALUES = 100_000;
+
+/** closedBytesPerValue is what a value of a tier takes in closed file pairs; null while these hold too few to say. */
+export function closedBytesPerValue(store: Store, tier: Tier['tier']): number | null {
+  const closed = store.pairs.filter((pair) => pair.tier === tier && !pair.growing);
+  const values = closed.reduce((sum, pair) => sum + pair.values, 0);
+  return values < ENOUGH_VALUES ? null : closed.reduce((sum, pair) => sum + pair.bytes, 0) / values;
+}
+
 /** A kind of values with what is worked out of it. */
 export interface ClassRow extends StorageClass {
   /** Its part of the room, 0 to 1. */

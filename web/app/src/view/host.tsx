@@ -97,6 +97,7 @@ function HostTitle({ host, items }: { host: Host; items: Item[] }) {
         {host.state === 'silent' && host.last_seen !== null && ` for ${formatAge(serverNow() - host.last_seen)}`}
       </span>
       {!host.enabled && <span class="muted">switched off</span>}
+      {host.proxy && <span class="muted">asked by proxy {host.proxy}</span>}
       {seconds !== null && <span class="muted">up {formatDuration(seconds + Math.max(0, (serverNow() - since) / 1000))}</span>}
       {host.groups.map((group) => (
         <Link key={group} to="/hosts" query={{ group }} class="tag">

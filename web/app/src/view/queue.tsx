@@ -2,7 +2,7 @@
 
 import { useEffect } from 'preact/hooks';
 import { getQueue, type Queue, type QueueKind } from '../api/queue.ts';
-import { digits, formatAge, plural } from '../format/number.ts';
+import { formatAge, formatShare, plural } from '../format/number.ts';
 import { Link } from '../part/link.tsx';
 import { useLoad } from '../part/load.ts';
 import { Failure } from '../part/notice.tsx';
@@ -33,7 +33,7 @@ export function QueueView() {
 
 const KINDS: Column<QueueKind>[] = [
   { id: 'kind', title: 'Checks', cell: (one) => one.kind, sort: (one) => one.kind },
-  { id: 'busy', title: 'Busy', cell: (one) => <span class={one.busy_percent >= 75 ? 'problem-text' : ''}>{digits(one.busy_percent, 3)} %</span>, sort: (one) => one.busy_percent, number: true },
+  { id: 'busy', title: 'Busy', cell: (one) => <span class={one.busy_percent >= 75 ? 'problem-text' : ''}>{formatShare(one.busy_percent)}</span>, sort: (one) => one.busy_percent, number: true },
   { id: 'flight', title: 'Under way', cell: (one) => `${one.in_flight} of ${one.limit}`, sort: (one) => one.in_flight, number: true },
   { id: 'waiting', title: 'Waiting', cell: (one) => one.waiting.toLocaleString('en-US'), sort: (one) => one.waiting, number: true },
 ];

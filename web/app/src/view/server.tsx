@@ -8,7 +8,7 @@ import { Chart } from '../chart/chart.tsx';
 import { assignSlots } from '../chart/colour.ts';
 import { type Figure, figuresOf, packageOf } from '../format/exposition.ts';
 import { FIGURES, isWrong, PARTS, type Row } from '../format/figures.ts';
-import { digits, formatAgo, formatDuration, formatValue } from '../format/number.ts';
+import { digits, formatAgo, formatDuration, formatShare, formatValue } from '../format/number.ts';
 import type { ChartSpec } from '../item/sections.ts';
 import { groupBy } from '../part/group.ts';
 import { Failure } from '../part/notice.tsx';
@@ -18,6 +18,8 @@ import { useCell } from '../state/cell.ts';
 import { live, overview, serverNow } from '../state/live.ts';
 import { natural } from '../format/natural.ts';
 import { dateTime } from '../time/clock.ts';
+import { me } from '../state/me.ts';
+import { Proxies } from './proxies.tsx';
 import { QueueView } from './queue.tsx';
 import { samples } from './samples.ts';
 
@@ -26,6 +28,7 @@ const KEEP = 120;
 
 export function ServerView() {
   const state = useCell(overview);
+  const who = useCell(me);
   const { readings, error, reload } = useReadings();
   const rows = useMemo(() => (readings.length === 0 ? [] : plainRows(readings)), [readings]);
   return (
@@ -36,6 +39,7 @@ export function ServerView() {
       {rows.length > 0 && <WhatToDo rows={rows} />}
       <OverTime />
       <QueueView />
+      {who?.role === 'administrator' && <Proxies />}
       {rows.length > 0 && (
         <>
           <PlainFigures rows={rows} />
@@ -120,7 +124,9 @@ function plainRows(readings: Reading[]): Row[] {
       const whole = plain.of === undefined ? undefined : newest.get(plain.of);
       const share = whole === undefined || whole <= 0 || now === null ? null : now / whole;
       return { id: name, plain, values, now, share, wrong: isWrong(plain, now, share) };
-    });
+    })
+    // What goes by the second is not known at the first reading; what has no value later says nothing.
+    .filter((row) => readings.length < 2 || (row.now !== null && Number.isFinite(row.now)));
 }
 
 function WhatToDo({ rows }: { rows: Row[] }) {
@@ -164,7 +170,7 @@ function PlainFigures({ rows }: { rows: Row[] }) {
 }
 
 function figureText({ plain, now, share }: Row): string {
-  const text = formatValue(now, plain.units, 4);
+  const text = plain.units === '%' ? formatShare(now) : formatValue(now, plain.units, 4);
   return share === null ? text : `${text}, ${digits(share * 100, 3)} %`;
 }
 

@@ -35,6 +35,7 @@ import { ValuesView } from './values.tsx';
 
 export function Shell() {
   const { path, params } = useCell(route);
+  const signedOut = useCell(me) === null; // there is nothing to look for, and no page to go to
   const clocks = useCell(zone); // all times are written anew when it changes
   const kiosk = params.get('kiosk') === '1' && path.startsWith('/dashboards/');
   useKiosk(kiosk);
@@ -53,15 +54,15 @@ export function Shell() {
           <Mark />
           <span>Tidemark</span>
         </Link>
-        <SearchButton />
+        {!signedOut && <SearchButton />}
         <div class="top-right">
-          <RangePicker />
-          <LiveToggle />
+          {!signedOut && <RangePicker />}
+          {!signedOut && <LiveToggle />}
           <ThemeButton />
-          <UserMenu />
+          {!signedOut && <UserMenu />}
         </div>
       </header>
-      <Rail path={path} />
+      {!signedOut && <Rail path={path} />}
       <main id="content" tabIndex={-1}>
         <Notice path={path} />
         <View key={clocks} path={path} />

@@ -13,7 +13,7 @@ import { Classes } from '../storage/classes.tsx';
 import { HostShares } from '../storage/hosts.tsx';
 import { HousekeepingView } from '../storage/housekeeping.tsx';
 import { Servers } from '../storage/lease.tsx';
-import { bytesPerValue, outlookOf, PLAIN_BYTES } from '../storage/outlook.ts';
+import { bytesPerValue, closedBytesPerValue, ENOUGH_VALUES, outlookOf, PLAIN_BYTES } from '../storage/outlook.ts';
 import { Recompress } from '../storage/recompress.tsx';
 import { RetentionSection } from '../storage/retention.tsx';
 import { Snapshots } from '../storage/snapshots.tsx';
@@ -45,7 +45,7 @@ export function StorageView() {
               <section aria-labelledby="pairs-title">
                 <h2 id="pairs-title">File pairs on the line of time</h2>
                 <TimeLine store={store.data} now={serverNow()} />
-                <Table caption="Tiers" columns={TIERS} rows={store.data.tiers} rowKey={(tier) => tier.tier} />
+                <Table caption="Tiers" columns={tierColumns(store.data)} rows={store.data.tiers} rowKey={(tier) => tier.tier} />
               </section>
               <Classes />
               <HostShares />
@@ -71,8 +71,7 @@ export function StorageView() {
 function Figures({ store }: { store: Store }) {
   const now = serverNow();
   const outlook = outlookOf(store, now, dateText);
-  const values = store.tiers.find((tier) => tier.tier === 'values');
-  const each = values === undefined ? null : bytesPerValue(values);
+  const each = closedBytesPerValue(store, 'values');
   const share = store.quota_bytes > 0 ? store.used_bytes / store.quota_bytes : 0;
   return (
     <>
@@ -107,6 +106,7 @@ function Figures({ store }: { store: Store }) {
           <div>
             <h3>A value takes</h3>
             <b class="big">{each === null ? '–' : `${digits(each, 3)} B`}</b>
+            {each === null && <span class="muted big-note">not known before {ENOUGH_VALUES.toLocaleString('en-US')} values are in closed file pairs</span>}
             {each !== null && each > 0 && <span class="muted big-note">{digits(PLAIN_BYTES / each, 3)} times smaller than {PLAIN_BYTES} bytes of time and number</span>}
           </div>
         )}
@@ -152,7 +152,7 @@ function holdText(hold: NonNullable<Store['hold']>): string {
 
 const KINDS: Record<Tier['tier'], string> = { values: 'Values, each exactly', minutes: 'Summaries of one minute', hours: 'Summaries of one hour' };
 
-const TIERS: Column<Tier>[] = [
+const tierColumns = (store: Store): Column<Tier>[] => [
   { id: 'tier', title: 'Tier', cell: (tier) => KINDS[tier.tier] },
   { id: 'from', title: 'Reaches back', cell: (tier) => (tier.from === 0 ? '–' : formatAge(serverNow() - tier.from)), number: true },
   { id: 'bytes', title: 'Size', cell: (tier) => formatValue(tier.bytes, 'B'), number: true },
@@ -163,7 +163,7 @@ const TIERS: Column<Tier>[] = [
     id: 'each',
     title: 'Bytes per value',
     cell: (tier) => {
-      const each = bytesPerValue(tier);
+      const each = store.engine === 'dbengine' ? closedBytesPerValue(store, tier.tier) : bytesPerValue(tier);
       return each === null ? '–' : digits(each, 3);
     },
     number: true,
