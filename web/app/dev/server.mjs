@@ -308,6 +308,7 @@ function api(path, query) {
 // What can be changed on the page.
 function changed(method, url, body) {
   if (url.pathname === '/api/standby') return standby();
+  if (url.pathname === '/api/proxies') return { proxies: [{ id: '1', name: 'branch-1', hosts: 12, version: '0.1.0', address: '192.0.2.7', seen_at: Date.now() - 2_000, backlog: false }] };
   if (url.pathname === '/api/alerting/paused') return { paused: false };
   if (url.pathname.startsWith('/api/storage')) return store(method, url.pathname, body);
   if (url.pathname === '/api/problem-updates' && method === 'POST') return updateProblems(body);
