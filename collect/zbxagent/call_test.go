@@ -38,6 +38,22 @@ func called(t *testing.T, c *Checker, limit time.Duration, tasks []*poller.Task)
 	return results
 }
 
+// compareCalls makes checks by Call and by Check, each within a limit, and counts the outcomes.
+func compareCalls(t *testing.T, c *Checker, limit time.Duration, tasks []*poller.Task, seen map[poller.Outcome]int) {
+	t.Helper()
+	got := called(t, c, limit, tasks)
+	for i, task := range tasks {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		want := make([]poller.Result, 1)
+		New(Options{}).Check(ctx, []*poller.Task{task}, want)
+		cancel()
+		if g, w := fmt.Sprintf("%d %q", got[i].Outcome, got[i].Text), fmt.Sprintf("%d %q", want[0].Outcome, want[0].Text); g != w {
+			t.Errorf("%s at %s: %.300s, want %.300s", task.Item.Key, task.Address, g, w)
+		}
+		seen[got[i].Outcome]++
+	}
+}
+
 // TestCall compares calls with Check, which is the simple version, for agents of all kinds.
 func TestCall(t *testing.T) {
 	long := func(body string) []byte {
@@ -63,27 +79,22 @@ func TestCall(t *testing.T) {
 	agents["closed"] = &agent{address: ln.Addr().String()}
 	agents["name"] = &agent{address: "localhost" + agents["old"].address[len("127.0.0.1"):]}
 	agents["wrong"] = &agent{address: "nowhere"}
-	var tasks []*poller.Task
-	for _, a := range agents {
+	var silent, tasks []*poller.Task
+	for name, a := range agents {
 		for _, key := range []string{"agent.ping", "zero", "bare", "drop", "other", "refuse", "broken", "endless"} {
-			tasks = append(tasks, &poller.Task{Item: &model.Item{Key: key}, Address: a.address})
+			task := &poller.Task{Item: &model.Item{Key: key}, Address: a.address}
+			if name == "stuck" {
+				silent = append(silent, task)
+			} else {
+				tasks = append(tasks, task)
+			}
 		}
 	}
-	const limit = 500 * time.Millisecond
 	c := New(Options{})
 	for range 2 { // Once with agents that are not known yet.
-		got := called(t, c, limit, tasks)
 		seen := map[poller.Outcome]int{}
-		for i, task := range tasks {
-			ctx, cancel := context.WithTimeout(context.Background(), limit)
-			want := make([]poller.Result, 1)
-			New(Options{}).Check(ctx, []*poller.Task{task}, want)
-			cancel()
-			if g, w := fmt.Sprintf("%d %q", got[i].Outcome, got[i].Text), fmt.Sprintf("%d %q", want[0].Outcome, want[0].Text); g != w {
-				t.Errorf("%s at %s: %s, want %s", task.Item.Key, task.Address, g, w)
-			}
-			seen[got[i].Outcome]++
-		}
+		compareCalls(t, c, 200*time.Millisecond, silent, seen)
+		compareCalls(t, c, 30*time.Second, tasks, seen)
 		if len(seen) != 4 {
 			t.Errorf("outcomes %v, want all four", seen)
 		}
