@@ -86,19 +86,32 @@ func discoveryStatus(c *cobra.Command, r *remote) error {
 	w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RULE\tSTATE\tADDRESSES\tHOSTS\tUP\tLAST LOOK\tTOOK\tERROR")
 	for _, s := range list.Rules {
-		state, last := "waits", "-"
+		state, last, took := "waits", "-", fmt.Sprintf("%.1f s", s.LastSeconds)
+		if s.LastAt == 0 {
+			took = "-"
+		}
 		switch {
 		case s.Disabled:
 			state = "off"
+		case s.Proxy != "":
+			state, took = "by "+plainCell(s.Proxy), "-"
 		case s.Running:
 			state = fmt.Sprintf("looks, %d %%", 100*s.Done/max(1, s.Addresses))
 		}
 		if s.LastAt > 0 {
 			last = time.Unix(s.LastAt, 0).Format(time.DateTime)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%.1f s\t%s\n", plainCell(s.Rule), state, s.Addresses, s.Hosts, s.Up, last, s.LastSeconds, plainCell(s.Error))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", plainCell(s.Rule), state, s.Addresses, s.Hosts, s.Up, last, took, plainCell(s.Error))
 	}
 	return w.Flush()
+}
+
+// serviceCell shows a service with its address, and its port if it has one: a ping has none.
+func serviceCell(s *model.NetService) string {
+	if s.Port == 0 {
+		return s.Check + " " + s.IP
+	}
+	return fmt.Sprintf("%s %s:%d", s.Check, s.IP, s.Port)
 }
 
 func discoveredHosts(c *cobra.Command, r *remote, rule string) error {
@@ -124,7 +137,7 @@ func discoveredHosts(c *cobra.Command, r *remote, rule string) error {
 		var answers []string
 		for _, s := range h.Services {
 			if s.Up {
-				answers = append(answers, fmt.Sprintf("%s %s:%d", s.Check, s.IP, s.Port))
+				answers = append(answers, serviceCell(&s))
 			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", plainCell(h.Ident), state, plainCell(h.Host), plainCell(strings.Join(answers, ", ")))

@@ -265,6 +265,9 @@ func (p *parts) triggerPrototypes(rule, host, item string) {
 		fmt.Sprintf(`[{"dependencies":[{"description":"{#DISK} is full","triggerid":%q}],"description":"{#DISK} fills","triggerid":%q}]`, id, other))
 	renamed := p.made("triggerprototype.update", fmt.Sprintf(`{"triggerid":%q,"description":"{#DISK} will be full"}`, other))
 	p.shows("triggerprototype.get", fmt.Sprintf(`{"output":["triggerid"],"triggerids":[%q,%q]}`, other, renamed), p.editor, fmt.Sprintf(`[{"triggerid":%q}]`, renamed))
+	id = p.made("triggerprototype.update", fmt.Sprintf(`{"triggerid":%q,"description":"{#DISK} is quite full"}`, id))
+	p.shows("triggerprototype.get", fmt.Sprintf(`{"output":["description"],"triggerids":[%q],"selectDependencies":["description"]}`, renamed), p.editor,
+		fmt.Sprintf(`[{"dependencies":[{"description":"{#DISK} is quite full","triggerid":%q}],"description":"{#DISK} will be full","triggerid":%q}]`, id, renamed))
 	p.refused("triggerprototype.delete", fmt.Sprintf(`[%q]`, id), p.limited, noObject)
 	p.made("triggerprototype.delete", fmt.Sprintf(`[%q]`, id))
 	p.shows("triggerprototype.get", fmt.Sprintf(`{"output":["triggerid"],"discoveryids":[%q],"selectDependencies":"count"}`, rule), p.editor, fmt.Sprintf(`[{"dependencies":"0","triggerid":%q}]`, renamed))

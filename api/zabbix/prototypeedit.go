@@ -1,6 +1,7 @@
 package zabbix
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -250,8 +251,14 @@ func updateTriggerPrototypes(c *call) ([]byte, error) {
 		if trigger == nil {
 			return "", errNotAllowed
 		}
+		before := maps.Clone(trigger)
 		if err := c.fillTriggerPrototype(p, trigger, r.rule); err != nil {
 			return "", err
+		}
+		for _, item := range append(objectsIn(rules[at], "item_prototypes"), rules[at]) {
+			for _, t := range objectsIn(item, "trigger_prototypes") {
+				renameDependency(t, before, trigger)
+			}
 		}
 		rules[at]["trigger_prototypes"] = append(objectsIn(rules[at], "trigger_prototypes"), trigger)
 		return formatID(partID(h, triggerPrototypeName(key, trigger))), o.set(rulesOfDocument, rules)

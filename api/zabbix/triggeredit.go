@@ -118,6 +118,22 @@ func dropDependency(trigger, gone object) {
 	}
 }
 
+// renameDependency has a trigger that depends on another one name it as it is now.
+func renameDependency(trigger, before, after object) {
+	list, _ := trigger["dependencies"].([]any)
+	for _, one := range list {
+		on, ok := one.(object)
+		if !ok || triggerPrototypeName("", on) != triggerPrototypeName("", before) {
+			continue
+		}
+		for _, member := range []string{"name", "expression", "recovery_expression"} {
+			if on[member] = after[member]; textOf(after, member, "") == "" {
+				delete(on, member)
+			}
+		}
+	}
+}
+
 // setTriggers sets the triggers that are not below an item.
 func (o *owner) setTriggers(several []object) error {
 	text, err := encodeJSON(several)
