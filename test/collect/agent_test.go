@@ -103,7 +103,7 @@ func TestAgents(t *testing.T) {
 	if out := s.tell("queue"); !strings.Contains(out, "agent") {
 		t.Errorf("queue: %s", out)
 	}
-	if out := s.tell("check", "now", "zabbix_agent2.cert", "agent.ping"); !strings.Contains(out, "1 items") {
+	if out := s.tell("check", "now", "zabbix_agent2.cert", "agent.ping"); !strings.Contains(out, "asked for 1 item now") {
 		t.Errorf("check now: %s", out)
 	}
 }
