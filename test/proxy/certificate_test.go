@@ -138,6 +138,8 @@ func throughBoth(t *testing.T, s *server, theirSettings, ourSettings string) {
 	s.start()
 	until(t, "the backlog of our proxy arrives", arrived(600))
 	s.restart()
+	// What it had and not yet acknowledged is told again.
+	until(t, "the values are there after a kill", arrived(600))
 	got := inOrder(s.values("db1", "numbers"), "0")
 	for n, v := range got {
 		if v != strconv.Itoa(n) || len(got) != 600 {
