@@ -210,12 +210,7 @@ func (p *params) fillSteps(item object) {
 
 // createItems makes items of hosts and templates.
 func createItems(c *call) ([]byte, error) {
-	type made struct {
-		host model.HostID
-		key  string
-	}
-	var all []made
-	_, err := c.eachOnHosts(c.holderInParams, func(p *params, o *owner, h *model.Host) (string, error) {
+	return c.createOnHosts("itemids", func(p *params, o *owner, h *model.Host) (string, error) {
 		for _, name := range []string{"name", "key_", "type", "value_type"} {
 			p.require(name)
 		}
@@ -230,26 +225,15 @@ func createItems(c *call) ([]byte, error) {
 		if err := c.fillItem(p, item, h, o); err != nil {
 			return "", err
 		}
-		all = append(all, made{h.ID, p.text("key_")})
-		return "", o.set("items", append(items, item))
-	})
-	if err != nil {
-		return nil, err
-	}
-	c.renew()
-	ids := make([]string, 0, len(all))
-	for _, m := range all {
-		h, ok := c.holder(m.host)
-		if !ok {
-			continue // deleted meanwhile
-		}
+		return p.text("key_"), o.set("items", append(items, item))
+	}, func(h *model.Host, key string) (ids []string) {
 		for _, r := range c.itemsOf(h) {
-			if r.Key == m.key {
+			if r.Key == key {
 				ids = append(ids, formatID(r.ID))
 			}
 		}
-	}
-	return encodeJSON(map[string]any{"itemids": ids})
+		return ids
+	})
 }
 
 // ownItem returns an item of a host's own, which the caller may change, and the host; what comes from templates and discovery is changed there.

@@ -38,6 +38,38 @@ func (c *call) eachOnHosts(find func(*params) (*model.Host, error), change func(
 	}, nil)
 }
 
+// createOnHosts makes parts of hosts and templates, whose ids are known once all are made: create returns the name of what it made, and ids are
+// those of what a host or template then has under a name.
+func (c *call) createOnHosts(answer string, create func(*params, *owner, *model.Host) (name string, err error), ids func(h *model.Host, name string) []string) ([]byte, error) {
+	var holders []model.HostID
+	names, err := c.eachOnHosts(c.holderInParams, func(p *params, o *owner, h *model.Host) (string, error) {
+		name, err := create(p, o, h)
+		holders = append(holders, h.ID)
+		return name, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.renew()
+	made := []string{}
+	for i, name := range names {
+		if h, ok := c.holder(holders[i]); ok { // else it was deleted meanwhile
+			made = append(made, ids(h, name)...)
+		}
+	}
+	return encodeJSON(map[string]any{answer: made})
+}
+
+// idsOf are the ids of the parts with a value in a member.
+func idsOf(parts []*part, member, value string) (ids []string) {
+	for _, one := range parts {
+		if one.text(member, "") == value {
+			ids = append(ids, formatID(one.id))
+		}
+	}
+	return ids
+}
+
 // holderInParams finds the host or template that hostid names.
 func (c *call) holderInParams(p *params) (*model.Host, error) {
 	p.require("hostid")

@@ -241,12 +241,7 @@ func (o *owner) rule(key string) (rules []object, at int, err error) {
 }
 
 func createRules(c *call) ([]byte, error) {
-	type made struct {
-		host model.HostID
-		key  string
-	}
-	var all []made
-	_, err := c.eachOnHosts(c.holderInParams, func(p *params, o *owner, h *model.Host) (string, error) {
+	return c.createOnHosts("itemids", func(p *params, o *owner, h *model.Host) (string, error) {
 		for _, name := range []string{"name", "key_", "type"} {
 			p.require(name)
 		}
@@ -261,26 +256,8 @@ func createRules(c *call) ([]byte, error) {
 		if err := c.fillRule(p, rule, h, o); err != nil {
 			return "", err
 		}
-		all = append(all, made{h.ID, p.text("key_")})
-		return "", o.set(rulesOfDocument, append(rules, rule))
-	})
-	if err != nil {
-		return nil, err
-	}
-	c.renew()
-	ids := []string{}
-	for _, m := range all {
-		h, ok := c.holder(m.host)
-		if !ok {
-			continue // deleted meanwhile
-		}
-		for _, r := range c.rulesOf(h) {
-			if r.text("key", "") == m.key {
-				ids = append(ids, formatID(r.id))
-			}
-		}
-	}
-	return encodeJSON(map[string]any{"itemids": ids})
+		return p.text("key_"), o.set(rulesOfDocument, append(rules, rule))
+	}, func(h *model.Host, key string) []string { return idsOf(c.rulesOf(h), "key", key) })
 }
 
 func updateRules(c *call) ([]byte, error) {

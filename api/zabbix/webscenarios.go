@@ -232,12 +232,7 @@ func (c *call) ownScenario(id string) (*model.Host, *part, error) {
 }
 
 func createScenarios(c *call) ([]byte, error) {
-	type made struct {
-		host model.HostID
-		name string
-	}
-	var all []made
-	_, err := c.eachOnHosts(c.holderInParams, func(p *params, o *owner, h *model.Host) (string, error) {
+	return c.createOnHosts("httptestids", func(p *params, o *owner, h *model.Host) (string, error) {
 		for _, member := range []string{"name", "steps"} {
 			p.require(member)
 		}
@@ -250,26 +245,8 @@ func createScenarios(c *call) ([]byte, error) {
 		if err := p.fillScenario(scenario, nil); err != nil {
 			return "", err
 		}
-		all = append(all, made{h.ID, name})
-		return "", o.set(scenariosOfDocument, append(known, scenario))
-	})
-	if err != nil {
-		return nil, err
-	}
-	c.renew()
-	ids := []string{}
-	for _, m := range all {
-		h, ok := c.holder(m.host)
-		if !ok {
-			continue // deleted meanwhile
-		}
-		for _, s := range c.scenariosOf(h) {
-			if s.text("name", "") == m.name {
-				ids = append(ids, formatID(s.id))
-			}
-		}
-	}
-	return encodeJSON(map[string]any{"httptestids": ids})
+		return name, o.set(scenariosOfDocument, append(known, scenario))
+	}, func(h *model.Host, name string) []string { return idsOf(c.scenariosOf(h), "name", name) })
 }
 
 func updateScenarios(c *call) ([]byte, error) {
