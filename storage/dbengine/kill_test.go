@@ -1,12 +1,10 @@
 package dbengine
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -30,7 +28,7 @@ func TestDB_kill(t *testing.T) {
 	dir := t.TempDir()
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	for cycle := range count(t, "TIDEMARK_KILLS", 15) {
-		acked := killOnce(t, dir, r)
+		acked := storagetest.KillOnce(t, storagetest.Writer{Test: "TestDB_kill", Env: []string{killDir + "=" + dir}, Lines: 150}, r)
 		db, err := Open(context.Background(), vfs.OS{}, dir, tinyOptions())
 		if err != nil {
 			t.Fatal(err)
@@ -50,36 +48,6 @@ func TestDB_kill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// killOnce starts a writer, kills it after a while, and returns the last number that it said was acknowledged.
-func killOnce(t *testing.T, dir string, r *rand.Rand) int {
-	t.Helper()
-	child := exec.Command(os.Args[0], "-test.run=^TestDB_kill$")
-	child.Env = append(os.Environ(), killDir+"="+dir)
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	acked, lines, enough := 0, 0, 1+r.IntN(150)
-	for in := bufio.NewScanner(out); in.Scan(); lines++ {
-		if _, err := fmt.Sscanf(in.Text(), "acked %d", &acked); err != nil {
-			t.Fatalf("the child said %q", in.Text())
-		}
-		if lines == enough {
-			if err := child.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	_ = child.Wait() // it was killed
-	if lines <= enough {
-		t.Fatalf("the child ended by itself after %d lines", lines)
-	}
-	return acked
 }
 
 func writeUntilKilled(t *testing.T, dir string) {

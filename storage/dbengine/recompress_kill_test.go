@@ -1,12 +1,10 @@
 package dbengine
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -29,7 +27,7 @@ func TestDB_recompressKill(t *testing.T) {
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	generations := 0
 	for cycle := range count(t, "TIDEMARK_RECOMPRESS_KILLS", 20) {
-		acked := killRecompression(t, dir, r)
+		acked := storagetest.KillOnce(t, storagetest.Writer{Test: "TestDB_recompressKill", Env: []string{recompressDir + "=" + dir}, Lines: 60, After: 3 * time.Millisecond}, r)
 		db, err := Open(context.Background(), vfs.OS{}, dir, tinyOptions())
 		if err != nil {
 			t.Fatal(err)
@@ -84,36 +82,6 @@ func recompresses(t *testing.T, dir string) bool {
 		}
 	}
 	return false
-}
-
-func killRecompression(t *testing.T, dir string, r *rand.Rand) int {
-	t.Helper()
-	child := exec.Command(os.Args[0], "-test.run=^TestDB_recompressKill$")
-	child.Env = append(os.Environ(), recompressDir+"="+dir)
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	acked, lines, enough := 0, 0, 1+r.IntN(60)
-	for in := bufio.NewScanner(out); in.Scan(); lines++ {
-		if _, err := fmt.Sscanf(in.Text(), "acked %d", &acked); err != nil {
-			t.Fatalf("the child said %q", in.Text())
-		}
-		if lines == enough {
-			time.Sleep(time.Duration(r.IntN(3000)) * time.Microsecond)
-			if err := child.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	_ = child.Wait() // it was killed
-	if lines <= enough {
-		t.Fatalf("the child ended by itself after %d lines", lines)
-	}
-	return acked
 }
 
 func recompressUntilKilled(t *testing.T, dir string) {

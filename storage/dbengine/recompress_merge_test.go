@@ -348,50 +348,74 @@ func TestRecompress_mergeRoom(t *testing.T) {
 	}
 }
 
-// joinedGolden is a folder with a pair that stands for a run, as written when such came to be; see goldenDirs.
-const joinedGolden = "testdata/v5"
+// joinedGolden is a folder with a pair that stands for a run.
+var joinedGolden = goldenFolder{
+	name: "testdata/v5", says: []string{"  stands for ", "without the rows of hours"}, mergeBytes: 48 << 10,
+	write: func(t *testing.T, fsys *vfs.Mem) *DB { return slow(t, fsys, tinyOptions()) },
+}
 
 // TestRecompress_mergedGolden reads a folder that is never written again.
-func TestRecompress_mergedGolden(t *testing.T) {
+func TestRecompress_mergedGolden(t *testing.T) { joinedGolden.read(t, nil) }
+
+// goldenFolder is a folder as it was written when something in it came to be; see goldenDirs.
+type goldenFolder struct {
+	name string
+	// says is what its dump has.
+	says []string
+	// write writes the values that are in it, which were merged to this size then.
+	write      func(t *testing.T, fsys *vfs.Mem) *DB
+	mergeBytes int64
+}
+
+// read compares the folder with values that are written now; look, if not nil, looks at it too.
+func (g goldenFolder) read(t *testing.T, look func(*DB)) {
+	t.Helper()
 	if os.Getenv("TIDEMARK_WRITE_GOLDEN") != "" {
-		writeJoinedGolden(t)
+		g.make(t)
 	}
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(joinedGolden)); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(g.name)); err != nil {
 		t.Fatal(err)
 	}
 	if findings, err := Check(vfs.OS{}, dir, nil); err != nil || len(findings) != 0 {
 		t.Errorf("check: %v %v", findings, err)
 	}
 	var dump bytes.Buffer
-	if err := Dump(vfs.OS{}, dir, &dump); err != nil || !strings.Contains(dump.String(), "  stands for ") || !strings.Contains(dump.String(), "without the rows of hours") || strings.Contains(dump.String(), "damage") {
+	err := Dump(vfs.OS{}, dir, &dump)
+	missing := func(says string) bool { return !strings.Contains(dump.String(), says) }
+	if err != nil || slices.ContainsFunc(g.says, missing) || strings.Contains(dump.String(), "damage") {
 		t.Errorf("dump: %v\n%.500s", err, dump.String())
 	}
 	db, err := Open(context.Background(), vfs.OS{}, dir, tinyOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh := slow(t, vfs.NewMem(), tinyOptions())
+	fresh := g.write(t, vfs.NewMem())
 	if got, want := said(t, db), said(t, fresh); got != want {
 		t.Error(firstDifference(got, want))
+	}
+	if look != nil {
+		look(db)
 	}
 	if err := errors.Join(db.Close(), fresh.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func writeJoinedGolden(t *testing.T) {
-	if _, err := os.Stat(joinedGolden); err == nil {
-		t.Fatalf("%s exists: a golden folder is never changed", joinedGolden)
+// make writes the folder, which must not exist.
+func (g goldenFolder) make(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(g.name); err == nil {
+		t.Fatalf("%s exists: a golden folder is never changed", g.name)
 	}
 	fsys := vfs.NewMem()
-	db := slow(t, fsys, tinyOptions())
-	mergeRuns(t, db, 48<<10)
-	if err := errors.Join(db.Close(), os.MkdirAll(joinedGolden, 0o755)); err != nil {
+	db := g.write(t, fsys)
+	mergeRuns(t, db, g.mergeBytes)
+	if err := errors.Join(db.Close(), os.MkdirAll(g.name, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range dataNames(t, fsys) {
-		if err := os.WriteFile(joinedGolden+"/"+name, content(t, fsys, "/engine/"+name), 0o644); err != nil {
+		if err := os.WriteFile(g.name+"/"+name, content(t, fsys, "/engine/"+name), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,13 +1,9 @@
 package dbengine
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -123,54 +119,17 @@ func TestRecompress_repeats(t *testing.T) {
 	}
 }
 
-// repeatGolden is a folder with columns that repeat, as written when such came to be; see goldenDirs.
-const repeatGolden = "testdata/v6"
+// repeatGolden is a folder with columns that repeat.
+var repeatGolden = goldenFolder{
+	name: "testdata/v6", says: []string{"  with columns that repeat"}, mergeBytes: 1 << 20,
+	write: func(t *testing.T, fsys *vfs.Mem) *DB { return rhythms(t, fsys, tinyOptions(), mergeItems, 13) },
+}
 
 // TestRecompress_repeatGolden reads a folder that is never written again.
 func TestRecompress_repeatGolden(t *testing.T) {
-	if os.Getenv("TIDEMARK_WRITE_GOLDEN") != "" {
-		writeRepeatGolden(t)
-	}
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(repeatGolden)); err != nil {
-		t.Fatal(err)
-	}
-	if findings, err := Check(vfs.OS{}, dir, nil); err != nil || len(findings) != 0 {
-		t.Errorf("check: %v %v", findings, err)
-	}
-	var dump bytes.Buffer
-	if err := Dump(vfs.OS{}, dir, &dump); err != nil || !strings.Contains(dump.String(), "  with columns that repeat") || strings.Contains(dump.String(), "damage") {
-		t.Errorf("dump: %v\n%.500s", err, dump.String())
-	}
-	db, err := Open(context.Background(), vfs.OS{}, dir, tinyOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	fresh := rhythms(t, vfs.NewMem(), tinyOptions(), mergeItems, 13)
-	if got, want := said(t, db), said(t, fresh); got != want {
-		t.Error(firstDifference(got, want))
-	}
-	if n := repeatsSaid(t, db); n == 0 {
-		t.Error("no datafile says that it has columns that repeat")
-	}
-	if err := errors.Join(db.Close(), fresh.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func writeRepeatGolden(t *testing.T) {
-	if _, err := os.Stat(repeatGolden); err == nil {
-		t.Fatalf("%s exists: a golden folder is never changed", repeatGolden)
-	}
-	fsys := vfs.NewMem()
-	db := rhythms(t, fsys, tinyOptions(), mergeItems, 13)
-	mergeRuns(t, db, 1<<20)
-	if err := errors.Join(db.Close(), os.MkdirAll(repeatGolden, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range dataNames(t, fsys) {
-		if err := os.WriteFile(fmt.Sprintf("%s/%s", repeatGolden, name), content(t, fsys, "/engine/"+name), 0o644); err != nil {
-			t.Fatal(err)
+	repeatGolden.read(t, func(db *DB) {
+		if n := repeatsSaid(t, db); n == 0 {
+			t.Error("no datafile says that it has columns that repeat")
 		}
-	}
+	})
 }

@@ -1,12 +1,10 @@
 package postgres
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,43 +96,13 @@ func TestDB_killWriter(t *testing.T) {
 	dsn, dir := shared.database(t), t.TempDir()
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	for range count(t, "TIDEMARK_KILLS", 5) {
-		acked := killOnce(t, dsn, dir, r)
+		acked := storagetest.KillOnce(t, storagetest.Writer{Test: "TestDB_killWriter", Env: []string{killDSN + "=" + dsn, killSpool + "=" + dir}, Lines: 300}, r)
 		db := open(t, dsn, killOptions(t, dir))
 		checkNumbered(t, db, acked, dsn)
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-// killOnce starts a writer, kills it after a while, and returns the last number that it said was acknowledged.
-func killOnce(t *testing.T, dsn, dir string, r *rand.Rand) int {
-	t.Helper()
-	child := exec.Command(os.Args[0], "-test.run=^TestDB_killWriter$")
-	child.Env = append(os.Environ(), killDSN+"="+dsn, killSpool+"="+dir)
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	acked, lines, enough := 0, 0, 1+r.IntN(300)
-	for in := bufio.NewScanner(out); in.Scan(); lines++ {
-		if _, err := fmt.Sscanf(in.Text(), "acked %d", &acked); err != nil {
-			t.Fatalf("the child said %q", in.Text())
-		}
-		if lines == enough {
-			if err := child.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	_ = child.Wait() // it was killed
-	if lines <= enough {
-		t.Fatalf("the child ended by itself after %d lines", lines)
-	}
-	return acked
 }
 
 // lastNumber is the highest number that is stored.

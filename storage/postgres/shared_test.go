@@ -1,13 +1,11 @@
 package postgres
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -233,9 +231,8 @@ func TestShared_killWriter(t *testing.T) {
 	dsn := shared.database(t)
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 4))
 	for range count(t, "TIDEMARK_KILLS", 3) {
-		child := exec.Command(os.Args[0], "-test.run=^TestShared_killWriter$")
-		child.Env = append(os.Environ(), killDSN+"="+dsn, killSpool+"="+t.TempDir())
-		acked := killAfter(t, child, 1+r.IntN(100))
+		w := storagetest.Writer{Test: "TestShared_killWriter", Env: []string{killDSN + "=" + dsn, killSpool + "=" + t.TempDir()}, Lines: 100}
+		acked := storagetest.KillOnce(t, w, r)
 		if _, err := shared.exec(dsn, "UPDATE tidemark_lease SET expires = now()"); err != nil {
 			t.Fatal(err)
 		}
@@ -247,34 +244,6 @@ func TestShared_killWriter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// killAfter starts a writer, kills it after some lines, and returns the last number that it said was acknowledged.
-func killAfter(t *testing.T, child *exec.Cmd, enough int) (acked int) {
-	t.Helper()
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := 0
-	for in := bufio.NewScanner(out); in.Scan(); lines++ {
-		if _, err := fmt.Sscanf(in.Text(), "acked %d", &acked); err != nil {
-			t.Fatalf("the child said %q", in.Text())
-		}
-		if lines == enough {
-			if err := child.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	_ = child.Wait() // it was killed
-	if lines <= enough {
-		t.Fatalf("the child ended by itself after %d lines", lines)
-	}
-	return acked
 }
 
 // TestShared_leftover refuses a folder whose spool holds values that the database does not have.
