@@ -61,6 +61,7 @@ type Cache struct {
 	source  Source
 	log     *slog.Logger
 	current atomic.Pointer[Snapshot]
+	told    atomic.Pointer[Snapshot]
 
 	mu          sync.Mutex // held during a refresh
 	subscribers []*subscriber
@@ -84,6 +85,7 @@ func New(source Source, o Options) *Cache {
 		set = metrics.NewSet()
 	}
 	c.current.Store(emptySnapshot())
+	c.told.Store(c.current.Load())
 	c.refreshes = set.GetOrCreateCounter("tidemark_confcache_refreshes_total")
 	c.faults = set.GetOrCreateCounter("tidemark_confcache_faults_total")
 	c.busy = set.GetOrCreateFloatCounter("tidemark_confcache_busy_seconds_total")
@@ -96,6 +98,10 @@ func New(source Source, o Options) *Cache {
 
 // Snapshot returns the snapshot in force. It never changes; hold it as long as a consistent view is needed.
 func (c *Cache) Snapshot() *Snapshot { return c.current.Load() }
+
+// Told returns the newest snapshot of which subscribers were told: the one in force, or the one that will be when all of them took it over, also after an
+// error of one of them. It is for whoever explains what subscribers do: they may act on what is new before it is in force.
+func (c *Cache) Told() *Snapshot { return c.told.Load() }
 
 // Subscribe has f called by each refresh that changes something, before the new snapshot is in force, one call at a time
 // and in order. An error of f ends the refresh; the next one comes with at least the same changes again. The returned
@@ -154,6 +160,7 @@ func (c *Cache) Refresh(ctx context.Context) (*Changes, error) {
 		b.remove(id)
 	}
 	changes := b.finish()
+	c.told.Store(changes.Snapshot)
 	for _, s := range c.subscribers {
 		if err := s.f(ctx, changes); err != nil {
 			return nil, fmt.Errorf("refresh configuration: %w", err)
@@ -187,6 +194,7 @@ func (c *Cache) Adopt(ctx context.Context, s *Snapshot) error {
 		}
 	}
 	changes.sort()
+	c.told.Store(s)
 	for _, sub := range c.subscribers {
 		if err := sub.f(ctx, changes); err != nil {
 			return fmt.Errorf("adopt configuration: %w", err)

@@ -43,6 +43,9 @@ type alertObjects struct {
 
 // HostByID implements alert.Objects.
 func (o alertObjects) HostByID(id model.HostID) (*model.Host, bool) {
+	if h, ok := o.items.cache.Told().HostByID(id); ok {
+		return h, true
+	}
 	return o.items.cache.Snapshot().HostByID(id)
 }
 

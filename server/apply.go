@@ -76,8 +76,6 @@ func (s *Server) applyItems(ctx context.Context, c *confcache.Changes) error {
 
 // applyTriggers brings changed triggers, and items that triggers name, to the evaluator.
 func (s *Server) applyTriggers(ctx context.Context, c *confcache.Changes) error {
-	s.names.use(c.Snapshot)
-	defer s.names.use(nil)
 	changes := trigger.Changes{Deletes: c.DeletedTriggers, Upserts: make([]model.Trigger, 0, len(c.Triggers))}
 	for _, t := range c.Triggers {
 		if t.Enabled {

@@ -141,21 +141,11 @@ func (d trapperItems) ActiveChecks(host model.HostID) ([]*model.Item, uint64) {
 }
 
 // namedItems is what the trigger evaluator asks: items by the technical name of their host.
-type namedItems struct {
-	*definitions
-	// next, while a change of the configuration is being applied, is the snapshot that will be in force after it.
-	mu   sync.Mutex
-	next *confcache.Snapshot
-}
+type namedItems struct{ *definitions }
 
 // ItemByKey implements trigger.Items.
 func (n *namedItems) ItemByKey(host, key string) (model.ItemID, model.ValueType, bool) {
-	n.mu.Lock()
-	s := n.next
-	n.mu.Unlock()
-	if s == nil {
-		s = n.cache.Snapshot()
-	}
+	s := n.cache.Told()
 	h, ok := s.Host(host)
 	if !ok || !h.Enabled {
 		return 0, 0, false
@@ -170,32 +160,36 @@ func (n *namedItems) ItemByKey(host, key string) (model.ItemID, model.ValueType,
 	return entry.ID, entry.ValueType, true
 }
 
-// use makes a snapshot the one that is asked, until use(nil).
-func (n *namedItems) use(s *confcache.Snapshot) {
-	n.mu.Lock()
-	n.next = s
-	n.mu.Unlock()
-}
-
 // itemOf finds an item of either kind by host and key, for the names of events.
 func (n *namedItems) itemOf(host, key string) (*model.Item, bool) {
-	h, ok := n.cache.Snapshot().Host(host)
+	s := n.cache.Told()
+	h, ok := s.Host(host)
 	if !ok {
 		return nil, false
+	}
+	if item, ok := s.ItemByKey(h.ID, key); ok {
+		return item, true
 	}
 	return n.definitions.ItemByKey(h.ID, key)
 }
 
-// eventObjects is what the event log asks for names, tags and severities.
+// eventObjects is what the event log asks for names, tags and severities. The evaluator has what is new before it is in force, and what was deleted until
+// then, so both snapshots are asked.
 type eventObjects struct{ items *namedItems }
 
 // TriggerByID implements event.Objects.
 func (o eventObjects) TriggerByID(id model.TriggerID) (*model.Trigger, bool) {
+	if t, ok := o.items.cache.Told().TriggerByID(id); ok {
+		return t, true
+	}
 	return o.items.cache.Snapshot().TriggerByID(id)
 }
 
 // HostByName implements event.Objects.
 func (o eventObjects) HostByName(host string) (*model.Host, bool) {
+	if h, ok := o.items.cache.Told().HostByName(host); ok {
+		return h, true
+	}
 	return o.items.cache.Snapshot().HostByName(host)
 }
 
