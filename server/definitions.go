@@ -37,7 +37,8 @@ func (d *definitions) Item(id model.ItemID) (*model.Item, bool) {
 	}
 	entry, ok := d.catalog.Item(id)
 	if !ok || entry.Kind != model.Declared {
-		return nil, false
+		// Pollers may have a value of a new item before it is in force.
+		return d.cache.Told().Item(id)
 	}
 	item = d.declaredItem(entry)
 	d.mu.Lock()
@@ -78,7 +79,11 @@ func (d *definitions) ItemByKey(host model.HostID, key string) (*model.Item, boo
 
 // Dependents implements preproc.Items. Only configured items have dependents.
 func (d *definitions) Dependents(id model.ItemID) []*model.Item {
-	return d.cache.Snapshot().Dependents(id)
+	s := d.cache.Snapshot()
+	if _, ok := s.Item(id); !ok {
+		s = d.cache.Told()
+	}
+	return s.Dependents(id)
 }
 
 // trapperItems is what the trapper asks; the methods are called for every value and do not allocate.

@@ -20,10 +20,11 @@ func TestEventObjects_early(t *testing.T) {
 	defer c.Close()
 	cache := confcache.New(hostSource{{
 		Host:     model.Host{ID: 1, Host: "h", Enabled: true},
-		Items:    []model.ItemConfig{{Item: model.Item{ID: 10, HostID: 1, Key: "k", Name: "Items name", Enabled: true, Delay: "10s"}}},
+		Items:    []model.ItemConfig{{Item: model.Item{ID: 10, HostID: 1, Key: "k", Name: "Items name", Enabled: true, Delay: "10s"}}, {Item: model.Item{ID: 11, HostID: 1, Key: "part", Type: model.Dependent, Enabled: true}, MasterKey: "k"}},
 		Triggers: []model.Trigger{{ID: 100, HostID: 1, Name: "Too much", Expression: "last(/h/k)>1", Severity: model.High, Enabled: true}},
 	}}, confcache.Options{})
-	objects := alertObjects{eventObjects{&namedItems{newDefinitions(cache, c)}}, nil}
+	definitions := newDefinitions(cache, c)
+	objects := alertObjects{eventObjects{&namedItems{definitions}}, nil}
 	found := func(when string) {
 		t.Helper()
 		if trigger, ok := objects.TriggerByID(100); !ok || trigger.Name != "Too much" || trigger.Severity != model.High {
@@ -31,6 +32,9 @@ func TestEventObjects_early(t *testing.T) {
 		}
 		if item, ok := objects.ItemOf("h", "k"); !ok || item.Name != "Items name" {
 			t.Errorf("%s: item %+v, %v", when, item, ok)
+		}
+		if item, ok := definitions.Item(10); !ok || item.Key != "k" || len(definitions.Dependents(10)) != 1 {
+			t.Errorf("%s: item of a value %+v, %v, dependents %v", when, item, ok, definitions.Dependents(10))
 		}
 		if h, ok := objects.HostByName("h"); !ok || h.ID != 1 {
 			t.Errorf("%s: host by name %+v, %v", when, h, ok)
