@@ -30,7 +30,7 @@ func kinds(t testing.TB) []kind {
 	insert := bson.D{{Key: "insert", Value: "users"}, {Key: "$db", Value: "shop"}}
 	del := bson.D{{Key: "delete", Value: "users"}, {Key: "$db", Value: "shop"}}
 	hello := bson.D{{Key: "hello", Value: 1}, {Key: "$db", Value: "admin"}, {Key: "maxAwaitTimeMS", Value: 10000}}
-	return []kind{
+	return append(rareKinds(t), []kind{
 		{"find", func(w *wire) { w.ask(1, find("users", bson.D{{Key: "a", Value: 1}}), ok) }, one("shop.users find")},
 		{"IPv6", func(w *wire) { w.six = true; w.ask(1, find("users", nil), ok) }, one("shop.users find")},
 		{"QinQ", func(w *wire) { w.tags = 2; w.ask(1, find("users", nil), ok) }, one("shop.users find")},
@@ -151,7 +151,7 @@ func kinds(t testing.TB) []kind {
 				w.ask(1+i, find("users", nil), ok)
 			}
 		}, map[string][3]uint64{"shop.users find": {4, 0, 0}}},
-	}
+	}...)
 }
 
 // TestKinds sends every kind of traffic through the whole sniffer: with the connection's beginning and without, on a known port and
@@ -195,6 +195,11 @@ func TestKinds_shapes(t *testing.T) {
 		switch k.name {
 		case "getMore by its own collection", "exhaust getMore":
 			want["shop.users find {}"] = 2
+		case "cursor behind a large batch", "cursor behind a large batch over segments":
+			want["shop.users find {}"] = 3
+		case "bulkWrite over 16 KiB":
+			want["shop.users insert"] = 1
+			want["shop.orders delete {a: ?}"] = 1
 		case "bulkWrite":
 			want["shop.users insert"], want["shop.orders update {a: ?} {$inc: {n: ?}}"] = 1, 1
 		case "OP_UPDATE":

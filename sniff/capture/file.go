@@ -38,6 +38,8 @@ type File struct {
 // captureInterface is one interface description block.
 type captureInterface struct {
 	link packet.LinkType
+	// snap is how much of a frame was captured at most; 0 is without limit.
+	snap uint32
 	// ticks per second of its time stamps, and the seconds to add to them.
 	ticks  uint64
 	offset int64
@@ -101,8 +103,8 @@ func (f *File) classicHeader(magic uint32) error {
 	if err != nil {
 		return f.cut("the header", err)
 	}
-	// The upper bits of the link type hold the length of a frame check sequence.
-	f.link = packet.LinkType(f.order.Uint32(b[16:]) & 0x0fffffff)
+	// The upper bits say whether frames end in a check sequence, and how long it is.
+	f.link = packet.LinkType(f.order.Uint32(b[16:]) & 0xffff)
 	if !f.link.Known() {
 		return fmt.Errorf("capture file: link type %d is not understood; expected Ethernet (1), Linux cooked (113, 276), loopback (0, 108) or raw IP (101)", f.link)
 	}

@@ -74,8 +74,16 @@ func (f *File) nextBlock(out *Frame) error {
 			return f.cut("a block", err)
 		}
 		length := f.order.Uint32(b)
-		if length < 12 || length > maxBlockBytes || length%4 != 0 {
+		if length < 12 || length%4 != 0 || matters(kind) && length > maxBlockBytes {
 			return fmt.Errorf("capture file: the block at byte %d has a length of %d bytes; expected a multiple of 4 up to %d", f.offset-8, length, maxBlockBytes)
+		}
+		if !matters(kind) {
+			// Secrets, names of hosts, notes: as long as they like.
+			passed, err := io.CopyN(io.Discard, f.in, int64(length)-8)
+			if f.offset += passed; err != nil {
+				return f.cut("a block", err)
+			}
+			continue
 		}
 		if b, err = f.take(int(length) - 8); err != nil {
 			return f.cut("a block", err)
@@ -85,6 +93,10 @@ func (f *File) nextBlock(out *Frame) error {
 			return err
 		}
 	}
+}
+
+func matters(kind uint32) bool {
+	return kind == blockInterface || kind == blockPacket || kind == blockOldPacket || kind == blockSimplePacket
 }
 
 // block handles one block's body and reports whether it held a frame.
@@ -107,7 +119,12 @@ func (f *File) block(kind uint32, body []byte, out *Frame) (bool, error) {
 			return false, fmt.Errorf("capture file: a simple packet block of %d bytes at byte %d", len(body), f.offset)
 		}
 		wire := f.order.Uint32(body)
-		return f.frame(0, 0, min(wire, uint32(len(body)-4)), wire, body[4:], out)
+		captured := min(wire, uint32(len(body)-4))
+		if len(f.interfaces) > 0 && f.interfaces[0].snap > 0 {
+			// Nothing else tells the frame from the padding behind it.
+			captured = min(captured, f.interfaces[0].snap)
+		}
+		return f.frame(0, 0, captured, wire, body[4:], out)
 	}
 	return false, nil
 }
@@ -141,7 +158,7 @@ func (f *File) describe(body []byte) error {
 	if len(f.interfaces) >= maxInterfaces {
 		return fmt.Errorf("capture file: more than %d interfaces in one section", maxInterfaces)
 	}
-	d := captureInterface{link: packet.LinkType(f.order.Uint16(body)), ticks: 1e6}
+	d := captureInterface{link: packet.LinkType(f.order.Uint16(body)), snap: f.order.Uint32(body[4:]), ticks: 1e6}
 	for options := body[8:]; len(options) >= 4; {
 		code, size := f.order.Uint16(options), int(f.order.Uint16(options[2:]))
 		padded := (size + 3) &^ 3

@@ -36,6 +36,7 @@ type Ring struct {
 	fd       int
 	ring     []byte
 	poll     time.Duration
+	index    int   // of the interface, 0 for any
 	loopback int32 // index of lo when capturing on any, else 0
 
 	block   int
@@ -59,6 +60,7 @@ func OpenRing(o RingOptions) (*Ring, error) {
 		return nil, err
 	}
 	// Protocol 0 captures nothing until bind names one, so that no frame passes before the filter is in place.
+	r.index = index
 	r.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		if errors.Is(err, unix.EPERM) {
@@ -221,7 +223,7 @@ func (r *Ring) openBlock() error {
 		}
 		if n > 0 && fds[0].Revents&unix.POLLERR != 0 {
 			if code, _ := unix.GetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_ERROR); code != 0 {
-				return fmt.Errorf("capture: %w", unix.Errno(code))
+				return r.failed(unix.Errno(code))
 			}
 		}
 		if atomic.LoadUint32(&h.Block_status)&unix.TP_STATUS_USER == 0 {
@@ -231,6 +233,18 @@ func (r *Ring) openBlock() error {
 	r.left = int(h.Num_pkts)
 	r.pos = int(h.Offset_to_first_pkt)
 	return nil
+}
+
+// failed says what an error of the socket means. An interface that went down is captured on again when it comes up; one that was
+// removed never, also if another gets its name.
+func (r *Ring) failed(code unix.Errno) error {
+	if code != unix.ENETDOWN {
+		return fmt.Errorf("capture: %w", code)
+	}
+	if _, err := net.InterfaceByIndex(r.index); err != nil && r.index != 0 {
+		return errors.New("capture: the interface was removed")
+	}
+	return ErrTimeout
 }
 
 // Stats implements Source. The kernel clears its counters with each call, so they are added up here.

@@ -21,11 +21,11 @@ const (
 func (t *Table) judge(f *Flow, side int, head []byte) judgement {
 	s := &f.streams[side]
 	fresh := f.protocol == unknownProtocol && f.Handshake && s.synced // the connection's first bytes
-	if f.protocol == unknownProtocol && isTLS(head) {
+	h, err := mongo.DecodeHeader(head)
+	if err != nil && f.protocol == unknownProtocol && isTLS(head, f.tries < tlsTries) {
 		t.encrypted(f)
 		return noMessage
 	}
-	h, err := mongo.DecodeHeader(head)
 	if err == mongo.ErrShort && fresh {
 		return tooShort
 	}
@@ -66,8 +66,24 @@ func (t *Table) foreign(f *Flow) judgement {
 	return noMessage
 }
 
-// isTLS reports whether a TLS record of a handshake begins at the start of b.
-func isTLS(b []byte) bool { return len(b) >= 3 && b[0] == 0x16 && b[1] == 3 && b[2] <= 4 }
+// isTLS reports whether a TLS record begins at the start of b, which is no message: of a handshake, or of data where little was seen of
+// the connection yet.
+func isTLS(b []byte, first bool) bool {
+	if len(b) < 5 || b[1] != 3 || b[2] > 4 {
+		return len(b) >= 3 && b[0] == tlsHandshake && b[1] == 3 && b[2] <= 4
+	}
+	return b[0] == tlsHandshake || first && b[0] == tlsData && binary.BigEndian.Uint16(b[3:]) <= maxRecordBytes
+}
+
+// The types of TLS records (RFC 8446, 5.1), and how long one may be.
+const (
+	tlsHandshake   = 22
+	tlsData        = 23
+	maxRecordBytes = 1<<14 + 256
+	// tlsTries is in how many segments a record of data is looked for. A capture may begin within a record; later, bytes of documents
+	// would be asked often enough to look like one.
+	tlsTries = 16
+)
 
 // encrypted notes that a flow speaks TLS; it counts where a MongoDB server is known or likely.
 func (t *Table) encrypted(f *Flow) {
@@ -79,8 +95,9 @@ func (t *Table) encrypted(f *Flow) {
 	}
 }
 
-// usualPort reports whether MongoDB uses a port by default.
-func usualPort(p uint16) bool { return p >= 27017 && p <= 27020 }
+// usualPort reports whether a port is one that people give MongoDB: 27017 to 27020 are the defaults, and further servers on a machine
+// mostly have others that begin with 27. Systems do not give these to clients.
+func usualPort(p uint16) bool { return p >= 27000 && p <= 27999 }
 
 // senderIsServer tells from a message which end sent it. responseTo says little: old clients set it on requests, and the reply
 // to a client's request number 0 has 0.
@@ -107,10 +124,24 @@ func senderIsServer(f *Flow, side int, h mongo.Header, payload []byte) (server, 
 	case m.Body == nil:
 	case bson.Lookup(m.Body, "$db", &e), bson.Lookup(m.Body, "lsid", &e):
 		return false, true
-	case bson.Lookup(m.Body, "ok", &e), bson.Lookup(m.Body, "cursor", &e) && e.Kind == bson.Document:
+	case bson.Lookup(m.Body, "ok", &e), bson.Lookup(m.Body, "cursor", &e) && isBatch(&e):
 		return true, true
 	}
 	return byPort(f, side)
+}
+
+// isBatch tells the cursor of a reply from that of a request, which has a batch size only.
+func isBatch(cursor *bson.Element) bool {
+	var e bson.Element
+	if cursor.Kind != bson.Document {
+		return false
+	}
+	r, err := bson.NewReader(cursor.Value)
+	if err != nil {
+		return false
+	}
+	ok, err := r.Next(&e)
+	return (ok || err == bson.ErrShort) && string(e.Key) != "batchSize" && len(e.Key) > 0
 }
 
 // byPort tells the server by its port, where one end has a usual one and the other has not.

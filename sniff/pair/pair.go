@@ -6,6 +6,8 @@
 package pair
 
 import (
+	"bytes"
+
 	"tidemark/sniff/flow"
 	"tidemark/sniff/shape"
 	"tidemark/wire/bson"
@@ -73,8 +75,8 @@ type Counters struct {
 }
 
 const (
-	// maxPending bounds the requests that wait on one connection; modern drivers have one at a time.
-	maxPending = 64
+	// maxPending bounds the requests that wait on one connection. Modern drivers have one at a time, old ones send on.
+	maxPending = 250
 	// maxWaiting bounds those of all connections; the longest waiting make room.
 	maxWaiting = 1 << 15
 	// maxHeadBytes bounds the copies of commands that are put together from parts.
@@ -85,6 +87,8 @@ const (
 	// inflateBytes is how much of a compressed message is unpacked, inflateMore how much when its command is not within that.
 	inflateBytes = 16 << 10
 	inflateMore  = 1 << 20
+	// maxOpening bounds the replies whose cursor's id is still on its way.
+	maxOpening = 4096
 )
 
 // Pairer joins requests with replies. It belongs to one goroutine.
@@ -98,6 +102,7 @@ type Pairer struct {
 	oldest, newest *pending
 	waiting        int
 	heads          int   // bytes of all connections' parts
+	opening        int   // connections on which a cursor's id is on its way
 	swept          int64 // when cursors were expired
 
 	// What is at hand, kept here because what is handed to an interface would be allocated each time.
@@ -143,6 +148,8 @@ type connection struct {
 	pending *pending
 	// parts is a message whose command is longer than what is looked at, or nil.
 	parts *parts
+	// opening is the cursor whose id comes behind a long batch, or nil.
+	opening *cursor
 	// peer is that of the application; first as long as no other takes over.
 	peer  *Peer
 	first Peer
@@ -155,6 +162,8 @@ type pending struct {
 	blind   bool // nobody knows what it is; its reply is expected all the same
 	opens   bool // the reply may open a cursor
 	tails   bool // which will wait for data on purpose
+	plain   bool // the reply is documents of a collection, whose fields say nothing of it
+	streams bool // a reply that leaves the cursor open is followed by the next one
 	cursor  int64
 	request Request
 	// connection is where it waits, before an older request; older and newer are its neighbours on all connections.
@@ -172,10 +181,11 @@ func (p *Pairer) Piece(piece *flow.Piece) int {
 		piece.Flow.State = c
 	}
 	if piece.Direction == flow.ToClient {
-		if piece.Offset == 0 {
-			p.reply(piece, c)
+		if piece.Offset > 0 {
+			p.opened(piece, c)
+			return 0
 		}
-		return 0
+		return p.reply(piece, c)
 	}
 	if piece.Offset > 0 {
 		return p.rest(piece, c)
@@ -216,18 +226,37 @@ func (p *Pairer) request(piece *flow.Piece, c *connection) int {
 func (p *Pairer) look(piece *flow.Piece, c *connection) int {
 	m := &p.message
 	err := p.decode(piece.Header, piece.Data)
-	if m.Compressed && (m.Body == nil || bodyCut(m)) {
+	if m.Compressed && (m.Body == nil || bodyCut(m) || namesBehind(m)) {
 		p.inflater.Limit = inflateMore
 		err = p.decode(piece.Header, piece.Data)
 		p.inflater.Limit = inflateBytes
 	}
-	if m.Op == mongo.OpMsg && !m.Compressed && len(piece.Data) < piece.Header.Length && (m.Body == nil && m.BodyAt > 0 || m.Body != nil && bodyCut(m)) {
+	if m.Op == mongo.OpMsg && !m.Compressed && len(piece.Data) < piece.Header.Length && unfinished(m) {
 		if p.begin(piece, c) {
 			return c.parts.resume(piece.Header.Length)
 		}
 	}
 	p.decided(piece, c, err, piece.At)
 	return 0
+}
+
+// unfinished reports whether what attributes the command lies behind what is there.
+func unfinished(m *mongo.Message) bool {
+	return m.Body == nil && m.BodyAt > 0 || m.Body != nil && (bodyCut(m) || namesBehind(m))
+}
+
+// namesBehind reports whether a bulkWrite's namespaces come in a section behind what is there: behind its operations.
+func namesBehind(m *mongo.Message) bool {
+	const name = "bulkWrite\x00"
+	if m.BodyAt == 0 || len(m.Body) < 5+len(name) || string(m.Body[5:5+len(name)]) != name {
+		return false
+	}
+	for i := range m.SequenceCount {
+		if string(m.Sequences[i].Identifier) == "nsInfo" {
+			return false
+		}
+	}
+	return true
 }
 
 // bodyCut reports whether the body at hand is longer than what is there of it.
@@ -291,6 +320,8 @@ func (p *Pairer) report(piece *flow.Piece, c *connection, at int64) {
 	c.internal = c.internal || cmd.Internal
 	q := p.take()
 	q.id, q.cursor, q.tails, q.opens = piece.Header.RequestID, cmd.CursorID, cmd.Awaits, !cmd.Monitoring && !cmd.Silent
+	q.plain = m.Op == mongo.OpGetMore || m.Op == mongo.OpQuery && !bytes.HasSuffix(m.Namespace, []byte(".$cmd"))
+	q.streams = q.plain && m.ExhaustAllowed
 	q.request = Request{
 		At: at, Peer: c.peer, Command: cmd.Name, Database: cmd.Database, Collection: cmd.Collection, Statements: cmd.Statements,
 		Bytes: piece.Header.Length, Monitoring: cmd.Monitoring, Cluster: cmd.Cluster || c.internal && !cmd.Monitoring, Waits: cmd.Monitoring,
@@ -320,24 +351,6 @@ func (c *connection) rename(application string) {
 	c.peer = &Peer{Server: c.first.Server, Client: c.first.Client, Application: application}
 }
 
-// useCursor gives a getMore the shape of the command that opened its cursor.
-func (p *Pairer) useCursor(r *Request, cmd *shape.Command) {
-	if cmd.Name != "getMore" {
-		return
-	}
-	if origin := p.cursors[cursorKey{r.Peer.Server, cmd.CursorID}]; origin != nil {
-		origin.at = r.At
-		cmd.Statements = append(cmd.Statements[:0], origin.statement)
-		r.Statements, r.Waits = cmd.Statements, origin.waits
-		if r.Collection == "" {
-			r.Collection = origin.collection
-		}
-		return
-	}
-	p.finder.Bare(cmd)
-	r.Statements = cmd.Statements
-}
-
 // Closed implements flow.Handler.
 func (p *Pairer) Closed(f *flow.Flow, _ bool) {
 	c, _ := f.State.(*connection)
@@ -351,16 +364,7 @@ func (p *Pairer) Closed(f *flow.Flow, _ bool) {
 		p.counters.Unreadable++
 		p.drop(c)
 	}
-}
-
-// Expire forgets cursors that were not used for ten minutes.
-func (p *Pairer) Expire(now int64) {
-	p.swept = now
-	for k, c := range p.cursors {
-		if now-c.at > cursorNanos {
-			delete(p.cursors, k)
-		}
-	}
+	p.unopen(c)
 }
 
 // lookup is bson.Lookup for a document that may be nil.

@@ -63,7 +63,7 @@ func (s *parts) gap(m *mongo.Message) bool {
 	if s.round > maxRounds || len(s.message) > maxPartsBytes {
 		return false
 	}
-	if m.Body == nil {
+	if m.Body == nil || !bodyCut(m) {
 		return s.skipSection(m)
 	}
 	var g bson.Gap
@@ -76,7 +76,7 @@ func (s *parts) gap(m *mongo.Message) bool {
 	return s.next < s.header.Length
 }
 
-// skipSection leaves out the documents at the end of what is there, before the body.
+// skipSection leaves out the documents at the end of what is there, before the section that is needed.
 func (s *parts) skipSection(m *mongo.Message) bool {
 	keep := len(s.message)
 	if m.BodyAt <= keep {
@@ -135,8 +135,7 @@ func (p *Pairer) rest(piece *flow.Piece, c *connection) int {
 	s.add(piece.Data)
 	err := p.decode(s.header, s.message)
 	m := &p.message
-	cut := m.Body == nil && m.BodyAt > 0 || m.Body != nil && bodyCut(m)
-	if cut && len(piece.Data) > 0 && p.heads < maxHeadBytes {
+	if unfinished(m) && len(piece.Data) > 0 && p.heads < maxHeadBytes {
 		again := s.gap(m)
 		p.count(s)
 		if more := s.resume(s.wire); again && more > 0 {

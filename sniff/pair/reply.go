@@ -2,7 +2,6 @@ package pair
 
 import (
 	"tidemark/sniff/flow"
-	"tidemark/sniff/shape"
 	"tidemark/wire/bson"
 	"tidemark/wire/mongo"
 )
@@ -13,19 +12,23 @@ type outcome struct {
 	cursor int64
 	// hasCursor is set when the reply speaks of a cursor at all.
 	hasCursor bool
+	// document is the reply's field "cursor".
+	document []byte
+	// behind is set when the cursor's id comes behind a batch that is cut off: how many bytes of the batch are missing.
+	behind int
 }
 
-// reply handles the start of a reply.
-func (p *Pairer) reply(piece *flow.Piece, c *connection) {
+// reply handles the start of a reply and returns where more of it is needed.
+func (p *Pairer) reply(piece *flow.Piece, c *connection) int {
 	q := c.find(piece.Header.ResponseTo)
 	if q == nil {
 		p.counters.UnmatchedReplies++
-		return
+		return 0
 	}
 	err := p.decode(piece.Header, piece.Data)
 	m := &p.message
 	further := q.further
-	if err == nil && m.MoreToCome && m.Op == mongo.OpMsg {
+	if err == nil && (m.Op == mongo.OpMsg && m.MoreToCome || m.Op == mongo.OpReply && q.streams && m.CursorID != 0) {
 		// The next reply of the chain answers this one, not the request.
 		q.id, q.further = piece.Header.RequestID, true
 		p.detach(q)
@@ -36,12 +39,12 @@ func (p *Pairer) reply(piece *flow.Piece, c *connection) {
 	}
 	if q.blind {
 		p.wipe()
-		return
+		return 0
 	}
 	out := outcome{reply: Reply{Documents: -1}}
 	switch err {
 	case nil:
-		p.read(m, &out)
+		p.read(m, q.plain, &out)
 	case mongo.ErrShort:
 		// Too little was captured to say how it ended; errors are short and would have been seen.
 	default:
@@ -54,21 +57,31 @@ func (p *Pairer) reply(piece *flow.Piece, c *connection) {
 	p.trackCursor(q, &out, piece.At)
 	p.answer = out.reply
 	p.sink.Reply(&q.request, &p.answer)
+	if out.behind == 0 || out.hasCursor || m.Compressed || !q.opensNew() {
+		return 0
+	}
+	return p.open(piece, c, q, out.behind)
 }
 
 // wipe overwrites what was unpacked of the message at hand.
 func (p *Pairer) wipe() { p.inflater.Wipe() }
 
-// read reads a reply's document.
-func (p *Pairer) read(m *mongo.Message, out *outcome) {
+// read reads a reply's document. Of plain documents of a collection, only the error that a server puts in their place says something.
+func (p *Pairer) read(m *mongo.Message, plain bool, out *outcome) {
 	if m.Op == mongo.OpReply {
 		out.reply.Documents = m.ReplyCount
-		out.cursor, out.hasCursor = m.CursorID, true
+		if plain {
+			out.cursor, out.hasCursor = m.CursorID, true
+		}
 		if m.ReplyFlags&(mongo.ReplyCursorNotFound|mongo.ReplyQueryFailure) != 0 {
 			out.reply.Failed = true
 		}
 		if m.ReplyFlags&mongo.ReplyCursorNotFound != 0 {
 			out.reply.Code = codeCursorNotFound
+		}
+		if plain && m.ReplyFlags&mongo.ReplyQueryFailure == 0 {
+			out.plainError(m)
+			return
 		}
 	}
 	if m.Op == mongo.OpCommandReply && m.Second != nil {
@@ -98,6 +111,14 @@ func (p *Pairer) read(m *mongo.Message, out *outcome) {
 		if err != nil {
 			return
 		}
+	}
+}
+
+// plainError looks for an error where a document of a collection may stand: servers before 2.6 set no flag. No stored field begins with "$".
+func (out *outcome) plainError(m *mongo.Message) {
+	const name = "$err\x00"
+	if len(m.Body) > 5+len(name) && string(m.Body[5:5+len(name)]) == name {
+		out.reply.Failed = true
 	}
 }
 
@@ -132,6 +153,30 @@ func (out *outcome) field(e *bson.Element) {
 		}
 	case "cursor":
 		out.batch(e)
+	case "nErrors":
+		if n, ok := e.Integer(); ok && n > 0 {
+			out.failedOperations()
+		}
+	}
+}
+
+// failedOperations takes the first error's code of a bulkWrite, whose cursor holds the outcomes of its operations.
+func (out *outcome) failedOperations() {
+	out.reply.Failed = true
+	var e, code bson.Element
+	if !lookup(out.document, "firstBatch", &e) {
+		return
+	}
+	r, err := bson.NewReader(e.Value)
+	for err == nil && out.reply.Code == 0 {
+		var more bool
+		if more, err = r.Next(&e); !more {
+			return
+		}
+		if e.Kind == bson.Document && lookup(e.Value, "code", &code) {
+			n, _ := code.Integer()
+			out.reply.Code = int32(n)
+		}
 	}
 }
 
@@ -162,12 +207,18 @@ func (out *outcome) batch(e *bson.Element) {
 		return
 	}
 	var f bson.Element
+	out.document = e.Value
 	r, err := bson.NewReader(e.Value)
 	if err != nil {
 		return
 	}
 	for {
 		ok, err := r.Next(&f)
+		if err == bson.ErrShort && f.Kind == bson.Array && string(f.Key) == "firstBatch" && len(f.Value) > 0 {
+			if n, err := bson.Length(f.Value); err == nil {
+				out.behind = n - len(f.Value)
+			}
+		}
 		if !ok || err != nil {
 			return
 		}
@@ -198,34 +249,5 @@ func countElements(e *bson.Element) (n int, whole bool) {
 			return n, true
 		}
 		n++
-	}
-}
-
-// trackCursor remembers a cursor that a reply opened, and forgets one that ended. The cursor's id may stand behind a large
-// batch that was not looked at; then its getMores count under their own name.
-func (p *Pairer) trackCursor(q *pending, out *outcome, at int64) {
-	if q.cursor != 0 && (out.reply.Failed || out.hasCursor && out.cursor == 0) {
-		delete(p.cursors, cursorKey{q.request.Peer.Server, q.cursor})
-	}
-	if !q.opens || len(q.request.Statements) == 0 || !out.hasCursor || out.cursor == 0 {
-		return
-	}
-	key := cursorKey{q.request.Peer.Server, out.cursor}
-	if known := p.cursors[key]; known != nil {
-		known.at = at
-		return
-	}
-	if len(p.cursors) >= maxCursors {
-		if at-p.swept > 1e9 {
-			p.Expire(at)
-		}
-		if len(p.cursors) >= maxCursors {
-			return
-		}
-	}
-	first := q.request.Statements[0]
-	p.cursors[key] = &cursor{
-		statement: shape.Statement{Shape: first.Shape, Count: 1}, collection: q.request.Collection,
-		waits: q.request.Waits || q.tails, at: at,
 	}
 }

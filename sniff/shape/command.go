@@ -211,6 +211,12 @@ func (f *Finder) collection(first *bson.Element, c *Command) {
 		return
 	case "bulkWrite":
 		return
+	case "group":
+		// Of servers before 4.2: everything is in one document.
+		if e := new(bson.Element); first.Kind == bson.Document && bson.Lookup(first.Value, "ns", e) {
+			c.Collection = f.name(e.Text())
+		}
+		return
 	}
 	t := first.Text()
 	switch {

@@ -184,14 +184,18 @@ var bare = map[string]bool{
 	"droprole": true, "grantprivilegestorole": true, "revokeprivilegesfromrole": true, "grantrolestorole": true, "revokerolesfromrole": true,
 	"rolesinfo": true, "getparameter": true, "setfeaturecompatibilityversion": true, "configurefailpoint": true, "getlog": true, "addshard": true,
 	"removeshard": true, "enablesharding": true, "moveprimary": true, "addshardtozone": true, "removeshardfromzone": true, "logrotate": true,
-	"killop": true, "killsessions": true, "killallsessions": true, "ping": true,
+	"killop": true, "killsessions": true, "killallsessions": true, "ping": true, "eval": true, "$eval": true, "logmessage": true,
+	"logapplicationmessage": true,
 }
 
 // qualified are the commands whose first value is "database.collection".
 var qualified = map[string]bool{
 	"renamecollection": true, "shardcollection": true, "movechunk": true, "movecollection": true, "split": true, "splitchunk": true, "mergechunks": true,
 	"updatezonekeyrange": true, "refinecollectionshardkey": true, "reshardcollection": true, "unshardcollection": true, "balancercollectionstatus": true,
-	"getshardversion": true, "clearjumboflag": true, "analyzeshardkey": true, "configurequeryanalyzer": true,
+	"getshardversion": true, "clearjumboflag": true, "analyzeshardkey": true, "configurequeryanalyzer": true, "moverange": true,
+	"mergeallchunksonshard": true, "splitvector": true, "checkshardingindex": true, "cleanuporphaned": true, "setallowmigrations": true,
+	"commitreshardcollection": true, "abortreshardcollection": true, "cleanupreshardcollection": true, "datasize": true,
+	"clonecollection": true,
 }
 
 // monitoring are the commands by which drivers watch servers; they wait on purpose and are kept apart.

@@ -287,7 +287,7 @@ func (f *Finder) bulk(doc []byte, m *mongo.Message, c *Command) {
 	if ok, _ := r.Next(&first); !ok {
 		return
 	}
-	database, collection := f.bulkNamespace(m, first)
+	database, collection := f.bulkNamespace(m, c, first)
 	switch string(first.Key) {
 	case "update":
 		f.documentOn(bulkUpdate, doc, c, database, collection, "update")
@@ -301,14 +301,14 @@ func (f *Finder) bulk(doc []byte, m *mongo.Message, c *Command) {
 	}
 }
 
-// bulkNamespace finds the namespace that an operation of bulkWrite means, in nsInfo.
-func (f *Finder) bulkNamespace(m *mongo.Message, operation bson.Element) (database, collection string) {
+// bulkNamespace finds the namespace that an operation of bulkWrite means, in nsInfo; where that was not captured, it is the command's database.
+func (f *Finder) bulkNamespace(m *mongo.Message, c *Command, operation bson.Element) (database, collection string) {
 	index, _ := operation.Integer()
 	ns := f.nsInfo(m, int(index))
 	if dot := bytes.IndexByte(ns, '.'); dot > 0 {
 		return f.name(ns[:dot]), f.name(ns[dot+1:])
 	}
-	return "", ""
+	return c.Database, ""
 }
 
 // nsInfo returns "database.collection" number index of a bulkWrite, or nil.

@@ -92,6 +92,9 @@ func NewReader(b []byte) (Reader, error) {
 	return Reader{rest: b[4 : n-1]}, nil
 }
 
+// Rest returns a reader of what is at hand of a document whose start is not: b begins with an element, or with the document's end.
+func Rest(b []byte) Reader { return Reader{rest: b, cut: true} }
+
 // Next reads the next element into e. It returns false and nil at the end; ErrShort where a cut document stops. If it stops within a
 // nested document, e is that, with what is there of its value; otherwise e.Value is nil.
 func (r *Reader) Next(e *Element) (bool, error) {

@@ -104,7 +104,7 @@ func Plausible(h Header, b []byte) bool {
 		}
 		return false
 	case OpReply:
-		return h.Length >= HeaderBytes+20 && u32(body)&^0xf == 0 && h.ResponseTo != 0
+		return h.Length >= HeaderBytes+20 && u32(body)&^0xf == 0 && (h.ResponseTo != 0 || oneDocument(h, body))
 	case OpQuery:
 		return u32(body)&^0xff == 0 && namespaceStart(body[4:])
 	case OpUpdate, OpGetMore, OpDelete:
@@ -123,6 +123,16 @@ func Plausible(h Header, b []byte) bool {
 		return h.ResponseTo != 0 && size >= 5 && size <= h.Length-HeaderBytes && elementStart(size, body[4:])
 	}
 	return false
+}
+
+// oneDocument reports whether the body of an OP_REPLY holds one document and nothing else, as the replies to commands do: the reply to
+// request 0 has nothing in its header that tells.
+func oneDocument(h Header, body []byte) bool {
+	if len(body) < 25 {
+		return false
+	}
+	count, size := binary.LittleEndian.Uint32(body[16:]), int(binary.LittleEndian.Uint32(body[20:]))
+	return count == 1 && size == h.Length-HeaderBytes-20 && elementStart(size, body[24:])
 }
 
 // elementStart reports whether b may begin the first element of a document of the given size.
