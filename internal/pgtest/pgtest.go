@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,28 +25,43 @@ const Binaries = "/usr/lib/postgresql/15/bin"
 // Cluster is a private server on a socket in a folder of its own.
 type Cluster struct {
 	bin, dir string
-	settings []string
-	cmd      *exec.Cmd
-	exited   chan struct{}
-	log      *os.File
-	account  *syscall.Credential
+	// port names the socket too; host is where the server listens besides, if anywhere.
+	host, port string
+	settings   []string
+	cmd        *exec.Cmd
+	exited     chan struct{}
+	log        *os.File
+	account    *syscall.Credential
 }
 
 // Start makes a cluster and starts its server with options such as -cfsync=off.
 func Start(settings ...string) (*Cluster, error) {
-	if _, err := os.Stat(Binaries + "/postgres"); err != nil {
-		return nil, fmt.Errorf("%w; run storage/postgres/install-postgresql.sh", err)
-	}
 	return StartOf(Binaries, settings...)
 }
 
-// StartOf does the same with the programs in a folder.
+// StartOn does the same with a server that listens on an address of TCP too.
+func StartOn(address string, settings ...string) (*Cluster, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	return start(&Cluster{bin: Binaries, host: host, port: port, settings: settings})
+}
+
+// StartOf does the same as Start with the programs in a folder.
 func StartOf(bin string, settings ...string) (*Cluster, error) {
+	return start(&Cluster{bin: bin, port: "5432", settings: settings})
+}
+
+func start(c *Cluster) (*Cluster, error) {
+	if _, err := os.Stat(filepath.Join(c.bin, "postgres")); err != nil {
+		return nil, fmt.Errorf("%w; run storage/postgres/install-postgresql.sh", err)
+	}
 	dir, err := os.MkdirTemp("/tmp", "tmpg") // sockets need a short path
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{bin: bin, dir: dir, settings: settings}
+	c.dir = dir
 	if os.Getuid() == 0 { // the server refuses to run as root
 		u, err := user.Lookup("postgres")
 		if err != nil {
@@ -68,6 +85,9 @@ func StartOf(bin string, settings ...string) (*Cluster, error) {
 	return c, c.Restart()
 }
 
+// Dir is the folder of the server's socket.
+func (c *Cluster) Dir() string { return c.dir }
+
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
 func (c *Cluster) command(name string, args ...string) *exec.Cmd {
@@ -79,7 +99,7 @@ func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 
 // Restart starts the server after Kill and waits until it answers.
 func (c *Cluster) Restart() error {
-	args := append([]string{"-D", c.data(), "-k", c.dir, "-p", "5432", "-clisten_addresses=", "-cmax_connections=60"}, c.settings...)
+	args := append([]string{"-D", c.data(), "-k", c.dir, "-p", c.port, "-clisten_addresses=" + c.host, "-cmax_connections=60"}, c.settings...)
 	c.cmd = c.command("postgres", args...)
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	if err := c.cmd.Start(); err != nil {
@@ -159,7 +179,15 @@ func (c *Cluster) Remove() {
 
 // DSN is the connection string of a database.
 func (c *Cluster) DSN(database string) string {
-	return fmt.Sprintf("host=%s port=5432 user=postgres dbname=%s", c.dir, database)
+	return fmt.Sprintf("host=%s port=%s user=postgres dbname=%s", c.dir, c.port, database)
+}
+
+// SQL runs statements in a database with psql and returns its rows, columns apart by |, or what it says of a fault.
+func (c *Cluster) SQL(database, sql string) (string, error) {
+	psql := exec.Command(filepath.Join(c.bin, "psql"), "-h", c.dir, "-p", c.port, "-U", "postgres", "-d", database, "-qAt", "-v", "ON_ERROR_STOP=1")
+	psql.Stdin = strings.NewReader(sql)
+	out, err := psql.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
 }
 
 // CreateDatabase makes an empty database and returns its connection string.

@@ -27,7 +27,7 @@ func TestAdvise(t *testing.T) {
 			t.Errorf("%+v, expected advice on checkpoints", list)
 		}
 	}
-	if _, err := Advise(context.Background(), shared.dsn("missing")); err == nil {
+	if _, err := Advise(context.Background(), shared.DSN("missing")); err == nil {
 		t.Error("no error for a database that is not there")
 	}
 }

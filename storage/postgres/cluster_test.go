@@ -6,12 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
-	"strconv"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,21 +15,8 @@ import (
 	"tidemark/internal/pgtest"
 )
 
-// binaries is where Debian's package postgresql-15 puts the server.
-const binaries = "/usr/lib/postgresql/15/bin"
-
-// cluster is a private PostgreSQL server on a socket in a folder of its own.
-type cluster struct {
-	// bin holds the programs.
-	bin     string
-	dir     string
-	cmd     *exec.Cmd
-	exited  chan struct{}
-	log     *os.File
-	account *syscall.Credential
-	// settings are options of the server.
-	settings []string
-}
+// cluster is a private PostgreSQL server with empty databases for tests.
+type cluster struct{ *pgtest.Cluster }
 
 // shared is the cluster of the tests that do not kill it.
 var shared *cluster
@@ -53,108 +35,22 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer shared.remove()
+	defer shared.Remove()
 	defer timescale.stop()
 	return m.Run()
 }
 
 func startCluster(settings ...string) (*cluster, error) {
-	if _, err := os.Stat(binaries + "/postgres"); err != nil {
-		return nil, fmt.Errorf("%w; run storage/postgres/install-postgresql.sh", err)
-	}
-	return startClusterOf(binaries, settings...)
+	return startClusterOf(pgtest.Binaries, settings...)
 }
 
 // startClusterOf starts the server whose programs are in a folder.
 func startClusterOf(bin string, settings ...string) (*cluster, error) {
-	dir, err := os.MkdirTemp("/tmp", "tmpg") // sockets need a short path
+	c, err := pgtest.StartOf(bin, settings...)
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{bin: bin, dir: dir, settings: settings}
-	if os.Getuid() == 0 { // the server refuses to run as root
-		u, err := user.Lookup("postgres")
-		if err != nil {
-			return nil, err
-		}
-		uid, _ := strconv.Atoi(u.Uid)
-		gid, _ := strconv.Atoi(u.Gid)
-		c.account = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		if err := os.Chown(dir, uid, gid); err != nil {
-			return nil, err
-		}
-	}
-	out, err := c.command("initdb", "-D", c.data(), "-U", "postgres", "-E", "UTF8", "--locale=C", "--auth=trust", "-N").CombinedOutput()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("initdb: %w\n%s", err, out), os.RemoveAll(dir))
-	}
-	if c.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
-		return nil, err
-	}
-	return c, c.start()
-}
-
-func (c *cluster) data() string { return filepath.Join(c.dir, "data") }
-
-func (c *cluster) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(c.bin, name), args...)
-	cmd.Dir = c.dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.account, Pdeathsig: syscall.SIGKILL}
-	return cmd
-}
-
-// start starts the server and waits until it answers.
-func (c *cluster) start() error {
-	args := append([]string{"-D", c.data(), "-k", c.dir, "-p", "5432", "-clisten_addresses=", "-cmax_connections=60"}, c.settings...)
-	c.cmd = c.command("postgres", args...)
-	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
-	if err := c.cmd.Start(); err != nil {
-		return err
-	}
-	c.exited = make(chan struct{})
-	go func(cmd *exec.Cmd, exited chan struct{}) {
-		_ = cmd.Wait() // killed or stopped
-		close(exited)
-	}(c.cmd, c.exited)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for {
-		conn, err := pgx.Connect(ctx, c.dsn("postgres"))
-		if err == nil {
-			return conn.Close(ctx)
-		}
-		select {
-		case <-c.exited:
-			text, _ := os.ReadFile(c.log.Name())
-			return fmt.Errorf("the server ended: %s", bytes.TrimSpace(text))
-		case <-ctx.Done():
-			return fmt.Errorf("the server does not answer: %w", err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-// kill ends the server and all that it started at once, as a power cut of that machine would, and waits until they are gone.
-func (c *cluster) kill() error {
-	err := c.cmd.Process.Kill()
-	<-c.exited
-	pgtest.KillLeft(c.data())
-	return err
-}
-
-func (c *cluster) remove() {
-	_ = c.cmd.Process.Signal(syscall.SIGINT)
-	select {
-	case <-c.exited:
-	case <-time.After(20 * time.Second):
-		_ = c.kill()
-	}
-	_ = c.log.Close()
-	_ = os.RemoveAll(c.dir)
-}
-
-func (c *cluster) dsn(database string) string {
-	return fmt.Sprintf("host=%s port=5432 user=postgres dbname=%s", c.dir, database)
+	return &cluster{c}, nil
 }
 
 var databases atomic.Int64
@@ -163,7 +59,7 @@ var databases atomic.Int64
 func (c *cluster) database(t testing.TB) string {
 	t.Helper()
 	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, c.dsn("postgres"))
+	conn, err := pgx.Connect(ctx, c.DSN("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +69,7 @@ func (c *cluster) database(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		conn, err := pgx.Connect(ctx, c.dsn("postgres"))
+		conn, err := pgx.Connect(ctx, c.DSN("postgres"))
 		if err != nil {
 			return // a killed cluster
 		}
@@ -182,7 +78,7 @@ func (c *cluster) database(t testing.TB) string {
 			t.Error(err)
 		}
 	})
-	return c.dsn(name)
+	return c.DSN(name)
 }
 
 // exec runs statements on a connection of its own.

@@ -132,7 +132,7 @@ func TestDB_killDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.remove)
+	t.Cleanup(c.Remove)
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))
 	dsn := c.database(t)
 	db := open(t, dsn, killOptions(t, t.TempDir()))
@@ -145,14 +145,14 @@ func TestDB_killDatabase(t *testing.T) {
 	}
 	for range count(t, "TIDEMARK_DATABASE_KILLS", 3) {
 		write(20 + r.IntN(200))
-		if err := c.kill(); err != nil {
+		if err := c.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		write(20 + r.IntN(100)) // the spool takes them
 		if _, err := db.Taking(); err != nil {
 			t.Errorf("values are refused: %v", err)
 		}
-		if err := c.start(); err != nil {
+		if err := c.Restart(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,13 +175,13 @@ func TestDB_spoolFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.remove)
+	t.Cleanup(c.Remove)
 	o := killOptions(t, t.TempDir())
 	o.SpoolBytes, o.PendingBytes = MinSpoolBytes, 64<<10
 	dsn := c.database(t)
 	db := open(t, dsn, o)
 	storagetest.Append(t, db, numbered(1))
-	if err := c.kill(); err != nil {
+	if err := c.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	n := uint64(1)
@@ -198,7 +198,7 @@ func TestDB_spoolFull(t *testing.T) {
 	if away, err := db.Taking(); !away || err == nil || !strings.Contains(err.Error(), "the spool is full") {
 		t.Errorf("away %v, %v; expected it to say that the spool is full", away, err)
 	}
-	if err := c.start(); err != nil {
+	if err := c.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.flushed(context.Background()); err != nil {

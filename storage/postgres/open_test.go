@@ -33,7 +33,7 @@ func TestOpen_errors(t *testing.T) {
 		{"class", dsn, "retention class 0: history -1ns", func(o *Options) { o.Classes = []Class{{History: -1}} }},
 		{"no extension", dsn, "the extension timescaledb is not created in this database", func(o *Options) { o.Mode = Timescale }},
 		{"newer schema", newer, "its schema is version 9999 and this program knows up to 4; use a newer program", nil},
-		{"no database", shared.dsn("missing"), `database "missing" does not exist`, nil},
+		{"no database", shared.DSN("missing"), `database "missing" does not exist`, nil},
 		{"bad dsn", "host=:::port=x", "", nil},
 		{"nobody there", "host=127.0.0.1 port=1 user=x dbname=x", "connect", func(o *Options) { o.ConnectTimeout = time.Millisecond }},
 	} {

@@ -157,7 +157,7 @@ func TestShared_away(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.remove)
+	t.Cleanup(c.Remove)
 	dsn := c.database(t)
 	o := killOptions(t, t.TempDir())
 	o.Term = takeTerm(t, dsn, "only", 10*time.Minute)
@@ -184,7 +184,7 @@ func TestShared_away(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := c.kill(); err != nil {
+		if err := c.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
@@ -196,7 +196,7 @@ func TestShared_away(t *testing.T) {
 		if away, err := db.Taking(); !away || err == nil {
 			t.Errorf("away %v, %v, while values are refused", away, err)
 		}
-		if err := c.start(); err != nil {
+		if err := c.Restart(); err != nil {
 			t.Fatal(err)
 		}
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {

@@ -20,7 +20,7 @@ func stallable(t *testing.T) (*cluster, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.remove)
+	t.Cleanup(c.Remove)
 	dsn := c.database(t)
 	if err := takeTerm(t, dsn, "first", time.Minute).Release(context.Background()); err != nil {
 		t.Fatal(err)

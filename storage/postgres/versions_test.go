@@ -29,15 +29,15 @@ func TestVersions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(c.remove)
-			if text, err := c.exec(c.dsn("postgres"), "SELECT current_setting('server_version_num')::int / 10000"); err != nil || text != fmt.Sprintf("%d\n", version) {
+			t.Cleanup(c.Remove)
+			if text, err := c.exec(c.DSN("postgres"), "SELECT current_setting('server_version_num')::int / 10000"); err != nil || text != fmt.Sprintf("%d\n", version) {
 				t.Fatalf("version %q, %v", text, err)
 			}
 			t.Run("suite", func(t *testing.T) { suiteOn(t, c.schema, Partitions) })
 			t.Run("partitions", func(t *testing.T) { partitionsOn(t, c) })
 			t.Run("room", func(t *testing.T) { roomOn(t, c) })
 			t.Run("advise", func(t *testing.T) {
-				if list, err := Advise(t.Context(), c.dsn("postgres")); err != nil || len(list) == 0 {
+				if list, err := Advise(t.Context(), c.DSN("postgres")); err != nil || len(list) == 0 {
 					t.Errorf("advice %v, %v", list, err)
 				}
 			})
@@ -49,10 +49,10 @@ func TestVersions(t *testing.T) {
 func (c *cluster) schema(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("s%d", databases.Add(1))
-	if _, err := c.exec(c.dsn("postgres"), "CREATE SCHEMA "+name); err != nil {
+	if _, err := c.exec(c.DSN("postgres"), "CREATE SCHEMA "+name); err != nil {
 		t.Fatal(err)
 	}
-	return c.dsn("postgres") + " search_path=" + name
+	return c.DSN("postgres") + " search_path=" + name
 }
 
 // roomOn measures the room of a database twice, a day apart.

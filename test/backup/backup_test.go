@@ -13,25 +13,11 @@ import (
 	"filippo.io/age"
 
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 // gateway is the S3 server that install.sh builds.
 const gateway = "../../.tools/versitygw-v1.8.0"
-
-// program returns the binary under test.
-func program(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("TIDEMARK_BIN"); path != "" {
-		return path
-	}
-	binary := filepath.Join(t.TempDir(), "tidemark")
-	build := exec.Command("go", "build", "-o", binary, "tidemark/cmd/tidemark")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the binary: %v\n%s", err, out)
-	}
-	return binary
-}
 
 // serveBucket starts the S3 server with an empty bucket and returns its URL.
 func serveBucket(t *testing.T) string {
@@ -66,7 +52,7 @@ func serveBucket(t *testing.T) string {
 // TestBackup_bucket backs a store up to a bucket twice, encrypted, keeps one, and restores it.
 func TestBackup_bucket(t *testing.T) {
 	url := serveBucket(t)
-	binary := program(t)
+	binary := launch.Binary(t)
 	dir := t.TempDir()
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {

@@ -3,58 +3,14 @@ package collect
 import (
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"strconv"
-	"syscall"
 	"testing"
 
 	"tidemark/test/freeport"
 	"tidemark/test/launch"
 )
-
-// startPostgres starts a private cluster on a TCP port and returns its address. The server refuses to run as root.
-func startPostgres(t *testing.T) string {
-	t.Helper()
-	const binaries = "/usr/lib/postgresql/15/bin"
-	dir, err := os.MkdirTemp("/tmp", "tmcp") // sockets need a short path
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	account := &syscall.SysProcAttr{Setpgid: true}
-	if os.Geteuid() == 0 {
-		u, err := user.Lookup("postgres")
-		if err != nil {
-			t.Fatal(err)
-		}
-		uid, _ := strconv.Atoi(u.Uid)
-		gid, _ := strconv.Atoi(u.Gid)
-		account.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		if err := os.Chown(dir, uid, gid); err != nil {
-			t.Fatal(err)
-		}
-	}
-	initdb := exec.Command(filepath.Join(binaries, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-E", "UTF8", "--locale=C", "--auth=trust", "-N")
-	initdb.SysProcAttr, initdb.Dir = account, dir
-	if out, err := initdb.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
-	address := freeport.Address(t)
-	_, port, _ := net.SplitHostPort(address)
-	server := exec.Command(filepath.Join(binaries, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir, "-p", port, "-clisten_addresses=127.0.0.1")
-	server.SysProcAttr, server.Dir = account, dir
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Signal(syscall.SIGINT)
-		_ = server.Wait()
-	})
-	return address
-}
 
 // startMariaDB starts a private MariaDB with the user tm and returns its address.
 func startMariaDB(t *testing.T, dir string) string {
@@ -89,7 +45,8 @@ func startJava(t *testing.T, dir string) (gateway, jmx string) {
 func TestLogins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	ssh, pg, maria := startSSH(t, dir), startPostgres(t), startMariaDB(t, dir)
+	ssh, pg, maria := startSSH(t, dir), freeport.Address(t), startMariaDB(t, dir)
+	launch.PostgresOn(t, pg)
 	gateway, java := startJava(t, dir)
 	s := startServer(t, fmt.Sprintf("collect: {ssl_folder: %q, java_gateway: %q}\n", dir, gateway))
 	_, sshPort, _ := net.SplitHostPort(ssh)

@@ -24,35 +24,7 @@ import (
 // binary is the path of the program under test.
 var binary string
 
-func TestMain(m *testing.M) {
-	code, err := prepare(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// prepare installs the peers and builds the binary.
-func prepare(m *testing.M) (int, error) {
-	if out, err := exec.Command("./install.sh").CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("install the peers: %w\n%s", err, out)
-	}
-	binary = os.Getenv("TIDEMARK_BIN")
-	if binary != "" {
-		return m.Run(), nil
-	}
-	dir, err := os.MkdirTemp("", "compat")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "tidemark")
-	if out, err := exec.Command("go", "build", "-o", binary, "tidemark/cmd/tidemark").CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build the binary: %w\n%s", err, out)
-	}
-	return m.Run(), nil
-}
+func TestMain(m *testing.M) { launch.Main(m, &binary) }
 
 // patience is how long a test waits for something that must come. Zabbix agent 2 makes the first check of a minute's interval at any moment of that minute.
 const patience = 100 * time.Second

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidemark/test/launch"
 )
 
 // TestMigrate carries the values of a server from the embedded engine to PostgreSQL, within PostgreSQL from plain tables to partitions, and back.
 func TestMigrate(t *testing.T) {
-	dsn := fmt.Sprintf("host=%s port=5432 user=postgres dbname=postgres", startPostgres(t))
+	dsn := launch.Postgres(t).DSN("postgres")
 	config := filepath.Join(t.TempDir(), "tidemark.yaml")
 	text := fmt.Sprintf("storage:\n  engine: postgres\n  mode: plain\n  dsn: %q\n", dsn)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {

@@ -7,64 +7,20 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"tidemark/test/launch"
 	"tidemark/wire/zbx"
 )
 
-// postgresBinaries is where Debian's PostgreSQL 15 lies; install.sh sees to it.
-const postgresBinaries = "/usr/lib/postgresql/15/bin"
-
-// startPostgres starts a private cluster and returns the folder of its socket. The server refuses to run as root.
-func startPostgres(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "tmpg") // sockets need a short path
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	account := &syscall.SysProcAttr{Setpgid: true}
-	if os.Geteuid() == 0 {
-		u, err := user.Lookup("postgres")
-		if err != nil {
-			t.Fatal(err)
-		}
-		uid, _ := strconv.Atoi(u.Uid)
-		gid, _ := strconv.Atoi(u.Gid)
-		account.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		if err := os.Chown(dir, uid, gid); err != nil {
-			t.Fatal(err)
-		}
-	}
-	initdb := exec.Command(filepath.Join(postgresBinaries, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-E", "UTF8", "--locale=C", "--auth=trust", "-N")
-	initdb.SysProcAttr, initdb.Dir = account, dir
-	if out, err := initdb.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
-	server := exec.Command(filepath.Join(postgresBinaries, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir, "-p", "5432", "-clisten_addresses=")
-	server.SysProcAttr, server.Dir = account, dir
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Signal(syscall.SIGINT)
-		_ = server.Wait()
-	})
-	return dir
-}
-
 // TestPostgres keeps values in PostgreSQL: they are in Zabbix's tables, and a kill of the server loses none.
 func TestPostgres(t *testing.T) {
-	socket := startPostgres(t)
+	db := launch.Postgres(t)
 	config := filepath.Join(t.TempDir(), "tidemark.yaml")
-	text := fmt.Sprintf("storage:\n  engine: postgres\n  dsn: \"host=%s port=5432 user=postgres dbname=postgres\"\n", socket)
+	text := fmt.Sprintf("storage:\n  engine: postgres\n  dsn: %q\n", db.DSN("postgres"))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -85,9 +41,8 @@ func TestPostgres(t *testing.T) {
 		t.Errorf("after a kill %d values, want 500", len(got))
 	}
 	s.until("PostgreSQL has the values", func() bool {
-		psql := exec.Command(filepath.Join(postgresBinaries, "psql"), "-h", socket, "-U", "postgres", "-Atc", "select (select count(*) from history), (select count(*) from history_text)")
-		out, err := psql.CombinedOutput()
-		return err == nil && strings.TrimSpace(string(out)) == "500|500"
+		out, err := db.SQL("postgres", "select (select count(*) from history), (select count(*) from history_text)")
+		return err == nil && out == "500|500"
 	})
 	s.purge("pg", "float")
 	if got := s.values("pg", "float"); len(got) != 0 {

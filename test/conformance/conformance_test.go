@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidemark/test/launch"
 )
 
 // TestConformance compares our server, with both engines, with Zabbix's.
@@ -26,13 +28,7 @@ func TestConformance(t *testing.T) {
 	if out, err := exec.Command("./install.sh", folder).CombinedOutput(); err != nil {
 		t.Fatalf("install the peers: %v\n%s", err, out)
 	}
-	binary := os.Getenv("TIDEMARK_BIN")
-	if binary == "" {
-		binary = filepath.Join(t.TempDir(), "tidemark")
-		if out, err := exec.Command("go", "build", "-o", binary, "tidemark/cmd/tidemark").CombinedOutput(); err != nil {
-			t.Fatalf("build the binary: %v\n%s", err, out)
-		}
-	}
+	binary := launch.Binary(t)
 	seed := uint64(20_260_601)
 	if text := os.Getenv("TIDEMARK_CONFORMANCE_SEED"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
@@ -41,11 +37,11 @@ func TestConformance(t *testing.T) {
 		}
 		seed = n
 	}
-	db := startDatabase(t)
+	db := &database{t, launch.Postgres(t, "-cfsync=off")}
 	z := startZabbix(t, folder, db)
 	db.rows("postgres", "create database ours")
 	ours := startServer(t, binary, "storage:\n  disk_space: 1GiB\n")
-	inPostgres := startServer(t, binary, fmt.Sprintf("storage:\n  engine: postgres\n  dsn: \"host=%s port=5432 user=postgres dbname=ours\"\n", db.socket))
+	inPostgres := startServer(t, binary, fmt.Sprintf("storage:\n  engine: postgres\n  dsn: %q\n", db.DSN("ours")))
 
 	to := time.Now().Add(-5 * time.Minute).Truncate(time.Second)
 	from := to.Truncate(time.Hour).Add(-3 * time.Hour)
@@ -76,7 +72,7 @@ func (z *zabbix) settle() {
 	z.t.Helper()
 	last, since := "", time.Now()
 	until(z.t, "Zabbix has synced", func() bool {
-		now, err := z.db.try("zabbix", "select (select count(*) from history),(select count(*) from history_uint),(select count(*) from history_str),(select count(*) from history_text),(select count(*) from events)")
+		now, err := z.db.SQL("zabbix", "select (select count(*) from history),(select count(*) from history_uint),(select count(*) from history_str),(select count(*) from history_text),(select count(*) from events)")
 		if err != nil || now != last || strings.HasSuffix(now, "|0") {
 			last, since = now, time.Now()
 			return false

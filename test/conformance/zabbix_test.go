@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,68 +12,20 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/test/freeport"
 )
 
-const postgresBinaries = "/usr/lib/postgresql/15/bin"
-
 // database is a private PostgreSQL cluster.
 type database struct {
-	t      *testing.T
-	socket string
-}
-
-func startDatabase(t *testing.T) *database {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "tmcf") // sockets need a short path
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	account := &syscall.SysProcAttr{Setpgid: true}
-	if os.Geteuid() == 0 {
-		u, err := user.Lookup("postgres")
-		if err != nil {
-			t.Fatal(err)
-		}
-		uid, _ := strconv.Atoi(u.Uid)
-		gid, _ := strconv.Atoi(u.Gid)
-		account.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		if err := os.Chown(dir, uid, gid); err != nil {
-			t.Fatal(err)
-		}
-	}
-	initdb := exec.Command(filepath.Join(postgresBinaries, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-E", "UTF8", "--locale=C", "--auth=trust", "-N")
-	initdb.SysProcAttr, initdb.Dir = account, dir
-	if out, err := initdb.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
-	server := exec.Command(filepath.Join(postgresBinaries, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir, "-p", "5432", "-clisten_addresses=", "-cfsync=off")
-	server.SysProcAttr, server.Dir = account, dir
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Signal(syscall.SIGINT)
-		_ = server.Wait()
-	})
-	d := &database{t: t, socket: dir}
-	until(t, "PostgreSQL answers", func() bool { _, err := d.try("postgres", "select 1"); return err == nil })
-	return d
-}
-
-// try runs SQL and returns its rows, columns apart by |.
-func (d *database) try(name, sql string) (string, error) {
-	psql := exec.Command(filepath.Join(postgresBinaries, "psql"), "-h", d.socket, "-U", "postgres", "-d", name, "-qAt", "-v", "ON_ERROR_STOP=1")
-	psql.Stdin = strings.NewReader(sql)
-	out, err := psql.CombinedOutput()
-	return strings.TrimSpace(string(out)), err
+	t *testing.T
+	*pgtest.Cluster
 }
 
 // rows runs SQL and returns its rows.
 func (d *database) rows(name, sql string) [][]string {
 	d.t.Helper()
-	out, err := d.try(name, sql)
+	out, err := d.SQL(name, sql)
 	if err != nil {
 		d.t.Fatalf("SQL in database %s: %v: %.1000s", name, err, out)
 	}
@@ -104,7 +55,7 @@ func startZabbix(t *testing.T, folder string, db *database) *zabbix {
 	db.rows("postgres", "create database zabbix")
 	for _, file := range []string{"schema.sql.gz", "images.sql.gz", "data.sql.gz"} {
 		load := exec.Command("bash", "-c", `set -o pipefail; zcat "$1" | "$2" -h "$3" -U postgres -d zabbix -q -v ON_ERROR_STOP=1`,
-			"load", filepath.Join(share, file), filepath.Join(postgresBinaries, "psql"), db.socket)
+			"load", filepath.Join(share, file), filepath.Join(pgtest.Binaries, "psql"), db.Dir())
 		if out, err := load.CombinedOutput(); err != nil {
 			t.Fatalf("load %s: %v: %.1000s", file, err, out)
 		}
@@ -114,7 +65,7 @@ func startZabbix(t *testing.T, folder string, db *database) *zabbix {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "zabbix_server.conf")
 	settings := fmt.Sprintf("ListenIP=127.0.0.1\nListenPort=%s\nLogFile=%s/log\nPidFile=%s/pid\nSocketDir=%s\nDBHost=%s\nDBName=zabbix\nDBUser=postgres\n"+
-		"StartDBSyncers=1\nStartTrappers=2\nStartPollers=1\nStartPingers=0\nStartDiscoverers=0\nStartHTTPPollers=0\nStartPreprocessors=1\nAllowRoot=1\n", port, dir, dir, dir, db.socket)
+		"StartDBSyncers=1\nStartTrappers=2\nStartPollers=1\nStartPingers=0\nStartDiscoverers=0\nStartHTTPPollers=0\nStartPreprocessors=1\nAllowRoot=1\n", port, dir, dir, dir, db.Dir())
 	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"tidemark/load"
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 // kills is how often the server is killed; TIDEMARK_KILLS sets another number (make soak: 10,000).
@@ -34,21 +35,6 @@ func kills(t *testing.T) int {
 	return n
 }
 
-// binary returns the program under test, built if TIDEMARK_BIN does not name it.
-func binary(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("TIDEMARK_BIN"); path != "" {
-		return path
-	}
-	path := filepath.Join(t.TempDir(), "tidemark")
-	build := exec.Command("go", "build", "-o", path, "tidemark/cmd/tidemark")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the binary: %v\n%s", err, out)
-	}
-	return path
-}
-
 // server is the program under test.
 type server struct {
 	t                        *testing.T
@@ -59,7 +45,7 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{t: t, path: binary(t), dir: t.TempDir(), http: freeport.Address(t), trapper: freeport.Address(t)}
+	s := &server{t: t, path: launch.Binary(t), dir: t.TempDir(), http: freeport.Address(t), trapper: freeport.Address(t)}
 	log, err := os.Create(filepath.Join(s.dir, "server.log"))
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 const (
@@ -44,18 +45,9 @@ type server struct {
 func start(t *testing.T) *server {
 	t.Helper()
 	dir := t.TempDir()
-	path := os.Getenv("TIDEMARK_BIN")
-	if path == "" {
-		path = filepath.Join(dir, "tidemark")
-		build := exec.Command("go", "build", "-o", path, "tidemark/cmd/tidemark")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build the binary: %v\n%s", err, out)
-		}
-	}
 	s := &server{t: t, http: freeport.Address(t), trapper: freeport.Address(t)}
 	var log bytes.Buffer
-	cmd := exec.Command(path, "server", "--data", filepath.Join(dir, "data"), "--http", s.http, "--trapper", s.trapper, "--disk-space", "1GiB")
+	cmd := exec.Command(launch.Binary(t), "server", "--data", filepath.Join(dir, "data"), "--http", s.http, "--trapper", s.trapper, "--disk-space", "1GiB")
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

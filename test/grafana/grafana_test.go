@@ -23,6 +23,7 @@ import (
 	"tidemark/sniff"
 	"tidemark/sniff/capture"
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 const (
@@ -79,20 +80,13 @@ type program struct {
 
 func start(t *testing.T) *program {
 	t.Helper()
-	path := os.Getenv("TIDEMARK_BIN")
-	if path == "" {
-		path = filepath.Join(t.TempDir(), "tidemark")
-		if out, err := exec.Command("go", "build", "-o", path, "tidemark/cmd/tidemark").CombinedOutput(); err != nil {
-			t.Fatalf("build the binary: %v\n%s", err, out)
-		}
-	}
 	dir := t.TempDir()
 	p := &program{t: t, http: freeport.Address(t), trapper: freeport.Address(t)}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(path, "up", "--data", filepath.Join(dir, "data"), "--http", p.http, "--trapper", p.trapper, "--host", host, "--disk-space", "1GiB")
+	c := exec.Command(launch.Binary(t), "up", "--data", filepath.Join(dir, "data"), "--http", p.http, "--trapper", p.trapper, "--host", host, "--disk-space", "1GiB")
 	c.Stdout, c.Stderr = log, log
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.Start(); err != nil {

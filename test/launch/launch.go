@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Main runs a package's tests after its install.sh, with the path of the program under test in binary: that of TIDEMARK_BIN, else one
+// Main runs a package's tests after its install.sh, if it has one, with the path of the program under test in binary: that of TIDEMARK_BIN, else one
 // that is built for this run. It does not return.
 func Main(m *testing.M, binary *string) {
 	code, err := prepare(m, binary)
@@ -26,22 +26,44 @@ func Main(m *testing.M, binary *string) {
 
 // prepare installs the peers and builds the binary.
 func prepare(m *testing.M, binary *string) (int, error) {
-	if out, err := exec.Command("./install.sh").CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("install the peers: %w\n%s", err, out)
-	}
-	if *binary = os.Getenv("TIDEMARK_BIN"); *binary != "" {
-		return m.Run(), nil
+	if _, err := os.Stat("install.sh"); err == nil {
+		if out, err := exec.Command("./install.sh").CombinedOutput(); err != nil {
+			return 1, fmt.Errorf("install the peers: %w\n%s", err, out)
+		}
 	}
 	dir, err := os.MkdirTemp("", "tidemark-test")
 	if err != nil {
 		return 1, err
 	}
 	defer os.RemoveAll(dir)
-	*binary = filepath.Join(dir, "tidemark")
-	if out, err := exec.Command("go", "build", "-o", *binary, "tidemark/cmd/tidemark").CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build the binary: %w\n%s", err, out)
+	if *binary, err = build(dir); err != nil {
+		return 1, err
 	}
 	return m.Run(), nil
+}
+
+// Binary returns the path of the program under test: that of TIDEMARK_BIN, else one that is built for this test.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// build makes the program in a folder, as it is shipped, unless there is one.
+func build(dir string) (string, error) {
+	if path := os.Getenv("TIDEMARK_BIN"); path != "" {
+		return path, nil
+	}
+	path := filepath.Join(dir, "tidemark")
+	c := exec.Command("go", "build", "-o", path, "tidemark/cmd/tidemark")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the binary: %w\n%s", err, out)
+	}
+	return path, nil
 }
 
 // Until waits for a condition that must come true, at most for patience, and fails the test otherwise. what says what was waited for.

@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,79 +13,37 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
-const (
-	postgresBinaries = "/usr/lib/postgresql/15/bin"
-	// zabbixFolder is where install.sh unpacks Debian's server.
-	zabbixFolder = "/var/cache/tidemark-test/zabbix"
-)
+// zabbixFolder is where install.sh unpacks Debian's server.
+const zabbixFolder = "/var/cache/tidemark-test/zabbix"
 
 // database is a private PostgreSQL cluster with the tables of Zabbix.
 type database struct {
-	t      *testing.T
-	socket string
+	t *testing.T
+	*pgtest.Cluster
 }
 
 func startDatabase(t *testing.T) *database {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "tmpx") // sockets need a short path
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	account := &syscall.SysProcAttr{Setpgid: true}
-	if os.Geteuid() == 0 {
-		u, err := user.Lookup("postgres")
-		if err != nil {
-			t.Fatal(err)
-		}
-		uid, _ := strconv.Atoi(u.Uid)
-		gid, _ := strconv.Atoi(u.Gid)
-		account.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		if err := os.Chown(dir, uid, gid); err != nil {
-			t.Fatal(err)
-		}
-	}
-	initdb := exec.Command(postgresBinaries+"/initdb", "-D", dir+"/data", "-U", "postgres", "-E", "UTF8", "--locale=C", "--auth=trust", "-N")
-	initdb.SysProcAttr, initdb.Dir = account, dir
-	if out, err := initdb.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
-	server := exec.Command(postgresBinaries+"/postgres", "-D", dir+"/data", "-k", dir, "-p", "5432", "-clisten_addresses=", "-cfsync=off")
-	server.SysProcAttr, server.Dir = account, dir
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Signal(syscall.SIGINT)
-		_ = server.Wait()
-	})
-	d := &database{t: t, socket: dir}
-	until(t, "PostgreSQL answers", func() bool { _, err := d.try("postgres", "select 1"); return err == nil })
+	d := &database{t, launch.Postgres(t, "-cfsync=off")}
 	d.run("postgres", "create database zabbix")
 	// Of the data only what the server does not start without; its templates would take minutes on a busy machine.
 	load := exec.Command("bash", "-c", `set -o pipefail; cd "$1" && { zcat schema.sql.gz && zcat data.sql.gz | grep -E "^INSERT INTO (role|usrgrp|users|users_groups|hstgrp|config|config_autoreg_tls|globalmacro) "; } |
-		"$2" -h "$3" -U postgres -d zabbix -q -v ON_ERROR_STOP=1 --single-transaction`, "load", filepath.Join(zabbixFolder, "usr/share/zabbix-server-pgsql"), postgresBinaries+"/psql", dir)
+		"$2" -h "$3" -U postgres -d zabbix -q -v ON_ERROR_STOP=1 --single-transaction`, "load", filepath.Join(zabbixFolder, "usr/share/zabbix-server-pgsql"), pgtest.Binaries+"/psql", d.Dir())
 	if out, err := load.CombinedOutput(); err != nil {
 		t.Fatalf("load the tables of Zabbix: %v: %.1000s", err, out)
 	}
 	return d
 }
 
-// try runs SQL and returns its rows, columns apart by |.
-func (d *database) try(name, sql string) (string, error) {
-	psql := exec.Command(postgresBinaries+"/psql", "-h", d.socket, "-U", "postgres", "-d", name, "-qAt", "-v", "ON_ERROR_STOP=1")
-	psql.Stdin = strings.NewReader(sql)
-	out, err := psql.CombinedOutput()
-	return strings.TrimSpace(string(out)), err
-}
-
-// run is try for SQL that must work.
+// run runs SQL that must work.
 func (d *database) run(name, sql string) string {
 	d.t.Helper()
-	out, err := d.try(name, sql)
+	out, err := d.SQL(name, sql)
 	if err != nil {
 		d.t.Fatalf("SQL in database %s: %v: %.1000s", name, err, out)
 	}
@@ -125,7 +82,7 @@ func (z *zabbixServer) start(d *database) {
 	}
 	config := write(z.t, dir, "zabbix_server.conf", fmt.Sprintf("ListenIP=127.0.0.1\nListenPort=%s\nLogFile=%[2]s/log\nPidFile=%[2]s/pid\nSocketDir=%[2]s\nDBHost=%[3]s\nDBName=zabbix\n"+
 		"DBUser=postgres\nStartDBSyncers=1\nStartTrappers=2\nStartPollers=1\nStartPingers=0\nStartDiscoverers=0\nStartHTTPPollers=0\nStartPreprocessors=1\nCacheUpdateFrequency=1\nAllowRoot=1\n",
-		port, dir, d.socket)+z.more)
+		port, dir, d.Dir())+z.more)
 	process := exec.Command(zabbixFolder+"/usr/sbin/zabbix_server", "-f", "-c", config)
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := process.Start(); err != nil {

@@ -2,27 +2,24 @@ package script
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"tidemark/test/launch"
 )
 
 // TestScripts runs the stories in testdata over the real binary, which TIDEMARK_BIN names or the test builds.
 func TestScripts(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "tidemark")
-	if path := os.Getenv("TIDEMARK_BIN"); path != "" {
-		if err := os.Symlink(path, binary); err != nil {
-			t.Fatal(err)
-		}
-	} else {
-		build := exec.Command("go", "build", "-o", binary, "tidemark/cmd/tidemark")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build the binary: %v\n%s", err, out)
-		}
+	program, err := filepath.Abs(launch.Binary(t))
+	if err == nil {
+		err = os.Symlink(program, binary)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	captures, err := filepath.Abs("../../sniff/testdata")
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -28,32 +27,7 @@ import (
 // program is the binary under test.
 var program string
 
-func TestMain(m *testing.M) {
-	code, err := prepare(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func prepare(m *testing.M) (int, error) {
-	if program = os.Getenv("TIDEMARK_BIN"); program != "" {
-		return m.Run(), nil
-	}
-	dir, err := os.MkdirTemp("", "tidemark-standby")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "tidemark")
-	build := exec.Command("go", "build", "-o", program, "tidemark/cmd/tidemark")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build the binary: %w\n%s", err, out)
-	}
-	return m.Run(), nil
-}
+func TestMain(m *testing.M) { launch.Main(m, &program) }
 
 // patience is how long a test waits for something that must come, on a busy machine.
 const patience = 2 * time.Minute

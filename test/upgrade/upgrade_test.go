@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 // content is what a folder holds: every value of every configured item by host and key, and the problems.
@@ -74,24 +75,10 @@ type server struct {
 	cmd  *exec.Cmd
 }
 
-func binary(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("TIDEMARK_BIN"); path != "" {
-		return path
-	}
-	path := filepath.Join(t.TempDir(), "tidemark")
-	build := exec.Command("go", "build", "-o", path, "tidemark/cmd/tidemark")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the binary: %v\n%s", err, out)
-	}
-	return path
-}
-
 func start(t *testing.T, data string) *server {
 	t.Helper()
 	s := &server{t: t, http: freeport.Address(t), trap: freeport.Address(t)}
-	s.cmd = exec.Command(binary(t), "server", "--data", data, "--http", s.http, "--trapper", s.trap, "--disk-space", "256MiB")
+	s.cmd = exec.Command(launch.Binary(t), "server", "--data", data, "--http", s.http, "--trapper", s.trap, "--disk-space", "256MiB")
 	s.cmd.Stderr = os.Stderr
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)

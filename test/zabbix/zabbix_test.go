@@ -15,23 +15,11 @@ import (
 	"time"
 
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 // patience is how long a test waits for something that must come.
 const patience = 90 * time.Second
-
-// build returns the path of the program under test.
-func build(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("TIDEMARK_BIN"); path != "" {
-		return path
-	}
-	program := filepath.Join(t.TempDir(), "tidemark")
-	if out, err := exec.Command("go", "build", "-o", program, "tidemark/cmd/tidemark").CombinedOutput(); err != nil {
-		t.Fatalf("build the binary: %v\n%s", err, out)
-	}
-	return program
-}
 
 // startServer starts the program with an empty data folder and returns the address of its API and that for senders.
 func startServer(t *testing.T, program string) (httpAddress, trapper string) {
@@ -119,7 +107,7 @@ func TestPyzabbix(t *testing.T) {
 	if out, err := exec.Command("./install.sh").CombinedOutput(); err != nil {
 		t.Fatalf("install the client: %v\n%s", err, out)
 	}
-	address, trapper := startServer(t, build(t))
+	address, trapper := startServer(t, launch.Binary(t))
 	post(t, "http://"+address+"/api/import", export)
 	send(t, trapper, fmt.Sprintf(`{"request":"sender data","data":[{"host":"room 1","key":"temperature","value":"42.5","clock":%d}]}`, time.Now().Unix()))
 	const password = "correct horse battery"
@@ -132,7 +120,7 @@ func TestPyzabbix(t *testing.T) {
 
 // TestGet lists what a server has with the program's own verbs.
 func TestGet(t *testing.T) {
-	program := build(t)
+	program := launch.Binary(t)
 	address, trapper := startServer(t, program)
 	post(t, "http://"+address+"/api/import", export)
 	send(t, trapper, fmt.Sprintf(`{"request":"sender data","data":[{"host":"room 1","key":"temperature","value":"42.5","clock":%d}]}`, time.Now().Unix()))

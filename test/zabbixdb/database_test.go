@@ -7,20 +7,18 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 const (
 	// schemas is where install.sh unpacks Debian's packages of Zabbix.
 	schemas  = "/var/cache/tidemark-test/zabbix/usr/share/zabbix-server-"
-	binaries = "/usr/lib/postgresql/15/bin/"
 	patience = 2 * time.Minute
 )
 
@@ -78,33 +76,6 @@ func inBatches(sql []byte, n int) []byte {
 	return bytes.Join(parts, nil)
 }
 
-// start runs a server until the test ends.
-func start(t *testing.T, log string, account *syscall.Credential, name string, args ...string) {
-	t.Helper()
-	out, err := os.Create(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.Command(name, args...)
-	c.Dir, c.Stdout, c.Stderr = "/", out, out
-	c.SysProcAttr = &syscall.SysProcAttr{Credential: account, Pdeathsig: syscall.SIGKILL}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGQUIT)
-		done := make(chan struct{})
-		go func() { _ = c.Wait(); close(done) }()
-		select {
-		case <-done:
-		case <-time.After(20 * time.Second):
-			_ = c.Process.Kill()
-			<-done
-		}
-		_ = out.Close()
-	})
-}
-
 // until polls a client until it is let in.
 func (d *database) until(t *testing.T, log string) {
 	t.Helper()
@@ -136,40 +107,15 @@ func emptyPostgres(t *testing.T) *database {
 
 func startPostgres(t *testing.T, scripts ...string) *database {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "tmzp") // its user cannot enter the test's folder
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	var account *syscall.Credential
-	if os.Getuid() == 0 { // the server refuses to run as root
-		u, err := user.Lookup("postgres")
-		if err != nil {
-			t.Fatal(err)
-		}
-		uid, _ := strconv.Atoi(u.Uid)
-		gid, _ := strconv.Atoi(u.Gid)
-		account = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} //nolint:gosec // ids
-		if err := os.Chown(dir, uid, gid); err != nil {
-			t.Fatal(err)
-		}
-	}
-	data := filepath.Join(dir, "data")
-	c := exec.Command(binaries+"initdb", "-D", data, "-U", "postgres", "-E", "UTF8", "--locale=C", "--auth=trust", "-N")
-	c.Dir, c.SysProcAttr = dir, &syscall.SysProcAttr{Credential: account}
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
-	host, port, _ := net.SplitHostPort(freeport.Address(t))
-	log := filepath.Join(t.TempDir(), "postgres.log")
-	start(t, log, account, binaries+"postgres", "-D", data, "-k", dir, "-p", port, "-cfsync=off", "-clisten_addresses="+host)
+	address := freeport.Address(t)
+	host, port, _ := net.SplitHostPort(address)
+	launch.PostgresOn(t, address, "-cfsync=off")
 	d := &database{
-		dsn:    "postgres://postgres@" + net.JoinHostPort(host, port) + "/postgres",
-		client: []string{binaries + "psql", "-h", host, "-p", port, "-U", "postgres", "-q", "-v", "ON_ERROR_STOP=1", "postgres"},
+		dsn:    "postgres://postgres@" + address + "/postgres",
+		client: []string{pgtest.Binaries + "/psql", "-h", host, "-p", port, "-U", "postgres", "-q", "-v", "ON_ERROR_STOP=1", "postgres"},
 
 		serverConfig: "DBHost=" + host + "\nDBPort=" + port + "\nDBName=postgres\nDBUser=postgres\n",
 	}
-	d.until(t, log)
 	d.load(t, "pgsql", scripts...)
 	return d
 }
@@ -190,7 +136,7 @@ func mariadb(t *testing.T) *database {
 	if err := os.WriteFile(first, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start(t, log, nil, "/usr/sbin/mariadbd", "--no-defaults", "--user=root", "--datadir="+data, "--socket="+socket, "--port="+port, "--bind-address="+host,
+	launch.Run(t, log, "/usr/sbin/mariadbd", "--no-defaults", "--user=root", "--datadir="+data, "--socket="+socket, "--port="+port, "--bind-address="+host,
 		"--init-file="+first, "--pid-file="+filepath.Join(dir, "pid"), "--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--skip-name-resolve")
 	d := &database{
 		// The user may only read.

@@ -22,6 +22,7 @@ import (
 	"tidemark/storage"
 	"tidemark/storage/dbengine"
 	"tidemark/test/freeport"
+	"tidemark/test/launch"
 )
 
 // query asks the database's client and returns rows, with tabs between columns.
@@ -302,7 +303,7 @@ func sameLines(t *testing.T, what string, got, want []string) {
 // hours whose values are gone.
 func TestHistory(t *testing.T) {
 	t.Parallel()
-	bin := binary(t)
+	bin := launch.Binary(t)
 	for kind, begin := range map[string]func(*testing.T) *database{"pgsql": emptyPostgres, "mysql": mariadb} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -7,28 +7,15 @@ import (
 	"flag"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"tidemark/confdb"
 	"tidemark/model"
+	"tidemark/test/launch"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden export")
-
-// binary is the program under test: TIDEMARK_BIN, or one that is built.
-func binary(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("TIDEMARK_BIN"); path != "" {
-		return path
-	}
-	path := filepath.Join(t.TempDir(), "tidemark")
-	if out, err := exec.Command("go", "build", "-o", path, "tidemark/cmd/tidemark").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return path
-}
 
 // report is what import zabbix --json prints.
 type report struct {
@@ -85,7 +72,7 @@ var packaged = map[string]int{
 // Hosts with one of everything on both databases, on PostgreSQL besides what Debian's Zabbix 6.0 comes with.
 func TestImport(t *testing.T) {
 	t.Parallel()
-	bin := binary(t)
+	bin := launch.Binary(t)
 	for kind, leg := range map[string]struct {
 		begin func(*testing.T) *database
 		more  map[string]int
@@ -131,7 +118,7 @@ func TestImport(t *testing.T) {
 // A database as Zabbix 7.0 has it, made of one of 6.0 by what the versions between have changed, gives the same configuration; and what only 7.0 has is taken.
 func TestImport_70(t *testing.T) {
 	t.Parallel()
-	bin, d, data := binary(t), emptyPostgres(t), t.TempDir()
+	bin, d, data := launch.Binary(t), emptyPostgres(t), t.TempDir()
 	run := func(name string) {
 		t.Helper()
 		rows, err := os.Open("testdata/" + name + ".sql")

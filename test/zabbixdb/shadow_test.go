@@ -36,7 +36,7 @@ type shadowReport struct {
 // cutover switches the action on.
 func TestShadow(t *testing.T) {
 	t.Parallel()
-	bin := binary(t)
+	bin := launch.Binary(t)
 	for kind, begin := range map[string]func(*testing.T) *database{"pgsql": emptyPostgres, "mysql": mariadb} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
