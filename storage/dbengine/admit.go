@@ -3,35 +3,9 @@ package dbengine
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"tidemark/storage"
 )
-
-// progress lets goroutines wait for the flusher's next round.
-type progress struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-// next returns a channel that is closed at the next announcement.
-func (p *progress) next() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ch == nil {
-		p.ch = make(chan struct{})
-	}
-	return p.ch
-}
-
-func (p *progress) announce() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ch != nil {
-		close(p.ch)
-		p.ch = nil
-	}
-}
 
 // admit waits until the log has room for a batch of need bytes. While pages are written more slowly than values come, it
 // holds the caller back; when they cannot be written at all, or the log itself cannot, it fails with ErrFull.
@@ -44,7 +18,7 @@ func (db *DB) admit(ctx context.Context, need int) error {
 		if db.ctx.Err() != nil {
 			return storage.ErrClosed
 		}
-		wait := db.progress.next()
+		wait := db.progress.Next()
 		if live := db.log.LiveBytes(); live+int64(need) <= limit || live < db.o.limits.segmentBytes {
 			break
 		}

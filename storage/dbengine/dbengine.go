@@ -22,6 +22,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"tidemark/internal/rounds"
 	"tidemark/internal/vfs"
 	"tidemark/model"
 	"tidemark/storage"
@@ -285,7 +286,7 @@ type DB struct {
 	flushError atomic.Pointer[error]
 
 	// progress wakes those who wait for the log to become shorter.
-	progress progress
+	progress rounds.Waiters
 
 	wake   chan struct{}
 	ctx    context.Context

@@ -164,7 +164,7 @@ func TestDB_fullDisk(t *testing.T) {
 			} else if !errors.Is(err, storage.ErrFull) {
 				t.Fatal(err)
 			}
-			<-db.progress.next()
+			<-db.progress.Next()
 		}
 	}
 	if err := db.Close(); err != nil {

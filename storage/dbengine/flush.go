@@ -59,7 +59,7 @@ func (db *DB) work(ctx context.Context) {
 	db.writeMended()
 	db.watchAge()
 	db.recycle(ctx)
-	db.progress.announce()
+	db.progress.Announce()
 	if err := db.log.Reserve(); err != nil && !translog.IsFull(err) {
 		db.o.Logger.Warn("allocate a spare log file", "error", err)
 	}

@@ -16,12 +16,30 @@ import (
 // Minutes streams summaries of one minute: what closed pairs say that were summed up, and the sums of the values that are in no such
 // pair yet. See storage.Summarizer.
 func (db *DB) Minutes(ctx context.Context, q storage.Query, fn func(*storage.TrendColumns) error) error {
+	return db.summaries(ctx, q, fn, func(id model.ItemID) ([]summary, error) {
+		rows, err := db.minutesOf(ctx, id, q)
+		list := make([]summary, len(rows))
+		for i := range rows {
+			list[i] = summary{rows[i].valueType, &rows[i].Trend}
+		}
+		return list, err
+	})
+}
+
+// summary is a row of an item.
+type summary struct {
+	valueType model.ValueType
+	*model.Trend
+}
+
+// summaries streams the rows that rowsOf gives for the items of a query, which are in order of time.
+func (db *DB) summaries(ctx context.Context, q storage.Query, fn func(*storage.TrendColumns) error, rowsOf func(model.ItemID) ([]summary, error)) error {
 	defer db.readers.leave(db.readers.enter())
 	for _, id := range q.Items {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		rows, err := db.minutesOf(ctx, id, q)
+		rows, err := rowsOf(id)
 		if err != nil {
 			return err
 		}
@@ -35,7 +53,7 @@ func (db *DB) Minutes(ctx context.Context, q storage.Query, fn func(*storage.Tre
 			}
 			c := storage.TrendColumns{Item: id, Type: rows[0].valueType, Trends: make([]model.Trend, n)}
 			for i := range n {
-				c.Trends[i] = rows[i].Trend
+				c.Trends[i] = *rows[i].Trend
 			}
 			rows = rows[n:]
 			if err := fn(&c); err != nil {

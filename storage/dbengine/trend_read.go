@@ -17,34 +17,14 @@ var errStop = errors.New("stop")
 
 // Trends streams hourly summaries. The hour that is running is among them as it is now. See storage.Engine.
 func (db *DB) Trends(ctx context.Context, q storage.Query, fn func(*storage.TrendColumns) error) error {
-	defer db.readers.leave(db.readers.enter())
-	for _, id := range q.Items {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	return db.summaries(ctx, q, fn, func(id model.ItemID) ([]summary, error) {
 		rows, err := db.rowsOf(ctx, id, q.Range)
-		if err != nil {
-			return err
+		list := make([]summary, len(rows))
+		for i := range rows {
+			list[i] = summary{rows[i].valueType, &rows[i].Trend}
 		}
-		if q.Newest > 0 && len(rows) > q.Newest {
-			rows = rows[len(rows)-q.Newest:]
-		}
-		for len(rows) > 0 {
-			n := 1
-			for n < len(rows) && n < columnValues && rows[n].valueType == rows[0].valueType {
-				n++
-			}
-			c := storage.TrendColumns{Item: id, Type: rows[0].valueType, Trends: make([]model.Trend, n)}
-			for i := range n {
-				c.Trends[i] = rows[i].Trend
-			}
-			rows = rows[n:]
-			if err := fn(&c); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+		return list, err
+	})
 }
 
 // rowsOf returns the rows of an item in a range, in order of time, stale ones made again.

@@ -263,7 +263,7 @@ func (db *DB) admit(ctx context.Context, need int64) error {
 		if db.closed.Load() {
 			return storage.ErrClosed
 		}
-		wait := db.progress.next()
+		wait := db.progress.Next()
 		db.mu.RLock()
 		live := int64(db.spool.End() - db.applied)
 		memory := db.pendingBytes > db.o.PendingBytes || db.spilled

@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"tidemark/internal/idtable"
+	"tidemark/internal/rounds"
 	"tidemark/model"
 	"tidemark/storage"
 	"tidemark/storage/spool"
@@ -95,7 +96,7 @@ type DB struct {
 	// shaping serialises what changes tables.
 	shaping sync.Mutex
 
-	progress progress
+	progress rounds.Waiters
 	// awaySince is when the database went away; the writer's.
 	awaySince time.Time
 	wake      chan struct{}
@@ -115,30 +116,6 @@ var (
 	_ storage.Statter     = (*DB)(nil)
 	_ storage.Trendkeeper = (*DB)(nil)
 )
-
-// progress lets goroutines wait for the writer's next round.
-type progress struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-func (p *progress) next() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ch == nil {
-		p.ch = make(chan struct{})
-	}
-	return p.ch
-}
-
-func (p *progress) announce() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ch != nil {
-		close(p.ch)
-		p.ch = nil
-	}
-}
 
 // Open opens the spool and the database at dsn, a connection string of libpq or a URL, and brings the tables up to date. It tries for
 // Options.ConnectTimeout to reach the database. What the spool holds is written in the background.

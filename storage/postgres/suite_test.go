@@ -58,7 +58,7 @@ func (s settled) Append(ctx context.Context, b *model.Batch) (model.LSN, error) 
 // flushed waits until nothing is pending.
 func (db *DB) flushed(ctx context.Context) error {
 	for {
-		wait := db.progress.next()
+		wait := db.progress.Next()
 		db.mu.RLock()
 		left := len(db.queue) > 0 || db.spilled
 		db.mu.RUnlock()

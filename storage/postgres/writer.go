@@ -125,7 +125,7 @@ func (w *writer) flush(ctx context.Context) bool {
 		}
 		w.close()
 		db.noteAway(err)
-		db.progress.announce()
+		db.progress.Announce()
 		return false
 	}
 	db.awaySince = time.Time{}
@@ -233,7 +233,7 @@ func (db *DB) settle(batches []*pending) {
 	if db.journal != nil {
 		db.finishCommitted(nil)
 	}
-	db.progress.announce()
+	db.progress.Announce()
 }
 
 // connect opens the writer's connection if there is none.
