@@ -63,6 +63,7 @@ system: build
 	bash test/twoservers/install.sh
 	bash test/media/install.sh
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 25m ./test/...
+	TIDEMARK_CONFORMANCE=1 TIDEMARK_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m ./test/conformance
 	TIDEMARK_BIN=$(CURDIR)/$(BIN) bash test/e2e/run.sh
 
 # The counted proofs at full size; hours. Write the results with date and commit into docs/reliability.md.
