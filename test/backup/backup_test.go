@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"os"
@@ -67,11 +68,12 @@ func TestBackup_bucket(t *testing.T) {
 		c := exec.Command(binary, args...)
 		c.Dir = dir
 		c.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=tester", "AWS_SECRET_ACCESS_KEY=tester-secret")
-		out, err := c.CombinedOutput()
-		if (err != nil) != fails {
-			t.Fatalf("%q: %v\n%s", args, err, out)
+		var out, faults bytes.Buffer // progress comes among the faults, on a slow machine
+		c.Stdout, c.Stderr = &out, &faults
+		if err := c.Run(); (err != nil) != fails {
+			t.Fatalf("%q: %v\n%s%s", args, err, &out, &faults)
 		}
-		return string(out)
+		return out.String() + faults.String()
 	}
 	bucket := []string{"--s3-endpoint", url, "--s3-region", "us-east-1"}
 	with := func(args ...string) []string { return append(args, bucket...) }
