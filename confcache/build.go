@@ -122,6 +122,8 @@ type hostBuilder struct {
 	names  *strings.Replacer
 	// masters are the keys of the master items of dependent ones, by place in items.
 	masters map[int32]string
+	// aliases are byAlias of the entry before it is known which of them other items have as their key.
+	aliases map[string]int32
 }
 
 func (b *builder) entry(c *model.HostConfig) *entry {
@@ -137,6 +139,7 @@ func (b *builder) entry(c *model.HostConfig) *entry {
 	for i := range c.Items {
 		h.item(&c.Items[i])
 	}
+	h.keepAliases()
 	h.resolveMasters()
 	h.markRemote()
 	h.entry.rules = make([]model.Rule, len(c.Rules))
@@ -212,7 +215,7 @@ func (h *hostBuilder) item(c *model.ItemConfig) {
 		i.AllowedHosts, errs[8] = h.macros.expand(i.AllowedHosts)
 		i.AllowedHosts = h.names.Replace(i.AllowedHosts)
 	}
-	i.Key, errs[0] = h.macros.expand(i.Key)
+	i.Key, errs[0] = h.macros.key(i.Key)
 	i.Delay, errs[1] = h.macros.expand(i.Delay)
 	i.Interval, errs[2] = interval(i.Delay)
 	i.History, errs[3] = h.retention("history", c.HistoryText)
@@ -226,10 +229,10 @@ func (h *hostBuilder) item(c *model.ItemConfig) {
 		i.Params, errs[6] = h.macros.expand(i.Params)
 		i.Params = h.names.Replace(i.Params)
 	}
-	errs[9] = h.collect(&i, c.TimeoutText)
+	errs[9] = h.collect(&i, c.Key, c.TimeoutText)
 	master := c.MasterKey
 	if i.Type == model.Dependent {
-		if master, errs[7] = h.macros.expand(master); master == "" && errs[7] == nil {
+		if master, errs[7] = h.macros.key(master); master == "" && errs[7] == nil {
 			errs[7] = errors.New("a dependent item without master item")
 		}
 	}
@@ -247,6 +250,7 @@ func (h *hostBuilder) item(c *model.ItemConfig) {
 		return
 	}
 	h.byKey[i.Key] = int32(len(h.entry.items))
+	h.alias(&i, c.Key)
 	if i.Type == model.Dependent && master != "" {
 		if h.masters == nil {
 			h.masters = make(map[int32]string)
@@ -254,6 +258,28 @@ func (h *hostBuilder) item(c *model.ItemConfig) {
 		h.masters[int32(len(h.entry.items))] = master
 	}
 	h.entry.items = append(h.entry.items, i)
+}
+
+// alias remembers the other keys under which an item is named from outside: the one that an agent is asked for, and the one that its macros were
+// written with, which senders of a Zabbix shop have.
+func (h *hostBuilder) alias(i *model.Item, written string) {
+	for _, key := range [...]string{i.CheckKey(), written} {
+		if key == i.Key {
+			continue
+		}
+		if h.aliases == nil {
+			h.aliases = make(map[string]int32)
+		}
+		if _, taken := h.aliases[key]; !taken {
+			h.aliases[key] = int32(len(h.entry.items))
+		}
+	}
+}
+
+// keepAliases keeps the aliases that are not the key of another item.
+func (h *hostBuilder) keepAliases() {
+	maps.DeleteFunc(h.aliases, func(key string, _ int32) bool { _, taken := h.byKey[key]; return taken })
+	h.byAlias = h.aliases
 }
 
 // resolveMasters finds the master items of dependent ones. An item whose master does not exist is switched off and becomes a fault.
@@ -376,12 +402,19 @@ func (h *hostBuilder) tags(list []model.Tag) []model.Tag {
 // trigger expands one trigger. An expression with an unknown macro is kept as it is: its compiler says what is wrong and
 // the trigger's state is unknown. {HOST.NAME} and the like in names are expanded when an event is recorded.
 func (h *hostBuilder) trigger(t model.Trigger) model.Trigger {
+	written := t
 	var errs [2]error
 	t.Expression, errs[0] = h.macros.expandExpression(t.Expression)
 	t.Recovery, errs[1] = h.macros.expandExpression(t.Recovery)
 	t.Expression, t.Recovery = h.next.regexps.inExpression(t.Expression), h.next.regexps.inExpression(t.Recovery)
 	if err := errors.Join(errs[:]...); err != nil {
 		h.fault(t.Name, err)
+	}
+	if shown := h.next.regexps.inExpression(h.macros.written(written.Expression)); shown != t.Expression {
+		t.ShownExpression = shown
+	}
+	if shown := h.next.regexps.inExpression(h.macros.written(written.Recovery)); shown != t.Recovery {
+		t.ShownRecovery = shown
 	}
 	for _, field := range []*string{&t.Name, &t.EventName, &t.OpData, &t.URL} {
 		*field = h.macros.show(*field)

@@ -14,19 +14,22 @@ import (
 // maxTimeout is the longest time that a check may take, as Zabbix has it.
 const maxTimeout = 10 * time.Minute
 
-// collect expands what collectors need of an item; without macros it is shared. The key of i is expanded already.
-func (h *hostBuilder) collect(i *model.Item, timeout string) error {
-	keyed := strings.Contains(i.Key, "{HOST.")
-	if i.Collect == nil && timeout == "" && !keyed {
+// collect expands what collectors need of an item; without macros it is shared. The key of i is expanded already, but for macros of the host and secret
+// ones; written is the key before that.
+func (h *hostBuilder) collect(i *model.Item, written, timeout string) error {
+	e := &expander{host: h, item: i}
+	asked := e.text(written)
+	e.errs = nil // what the key lacks was told with it
+	e.changed = asked != i.Key
+	if i.Collect == nil && timeout == "" && !e.changed {
 		return nil
 	}
 	c := model.Collect{}
 	if i.Collect != nil {
 		c = *i.Collect
 	}
-	e := &expander{host: h, item: i}
-	if keyed {
-		c.Key = e.text(i.Key)
+	if e.changed {
+		c.Key, c.KeySecrets = asked, h.macros.secrets(written)
 	}
 	if timeout != "" {
 		text := e.text(timeout)

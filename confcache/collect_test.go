@@ -65,3 +65,77 @@ func TestCollect(t *testing.T) {
 		t.Errorf("access %+v, %+v", h.IPMI, h.Interfaces[1].SNMP)
 	}
 }
+
+// The value of a secret macro in a key is for who asks for the item; people see the macro. Agents that name the item by what they were asked for, and
+// senders that name it as it was written, reach it.
+func TestCollect_secretInKey(t *testing.T) {
+	s := newSource()
+	s.global = []model.Macro{{Name: "{$TOKEN}", Value: "s3cret", Secret: true}, {Name: "{$OPEN}", Value: "o"}}
+	item := func(id model.ItemID, key string, kind model.ItemType) model.ItemConfig {
+		return model.ItemConfig{Item: model.Item{ID: id, HostID: 1, Key: key, Type: kind, Delay: "1m", Enabled: true}}
+	}
+	dependent := item(4, "dep", model.Dependent)
+	dependent.MasterKey = "a[{$TOKEN},{$OPEN}]"
+	expression := `last(/h/a[{$TOKEN},{$OPEN}])="{$TOKEN}" and last(/h/b["{$TOKEN:x}"])>0`
+	s.put(model.HostConfig{
+		Host: model.Host{ID: 1, Host: "h", Name: "h", Enabled: true, Interfaces: []model.Interface{{Type: model.AgentInterface, Main: true, Address: "10.0.0.1"}}},
+		Items: []model.ItemConfig{
+			item(1, "a[{$TOKEN},{$OPEN}]", model.ActiveAgent), item(2, `b["{$TOKEN:x}"]`, model.Trapper), item(3, "c[{$TOKEN},{HOST.CONN}]", model.SimpleCheck),
+			dependent, item(5, "d[{$OPEN}]", model.Trapper), item(6, "d[s3cret]", model.Trapper), item(7, "d[{$TOKEN}]", model.Trapper), item(8, "e[{$NONE}]", model.Trapper),
+		},
+		Triggers: []model.Trigger{
+			{ID: 1, HostID: 1, Name: "n", Expression: expression, Recovery: "last(/h/d[{$OPEN}])=1", Enabled: true},
+			{ID: 2, HostID: 1, Name: "m", Expression: "last(/h/d[{$OPEN}])=1", Enabled: true},
+		},
+	})
+	c := New(s, Options{})
+	if _, err := c.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	snapshot := c.Snapshot()
+	f := func(id model.ItemID, shown, asked string, others ...string) {
+		t.Helper()
+		i, _ := snapshot.Item(id)
+		if i.Key != shown || i.CheckKey() != asked {
+			t.Errorf("item %d is shown as %q and asked for as %q, want %q and %q", id, i.Key, i.CheckKey(), shown, asked)
+		}
+		for _, key := range append(others, shown) {
+			byBytes, ok := snapshot.ItemByKeyBytes(1, []byte(key))
+			if of, has := snapshot.ItemOf("h", key); !ok || byBytes.ID != id || !has || of.ID != id {
+				t.Errorf("%q: item %+v, %+v; want %d", key, byBytes, of, id)
+			}
+		}
+	}
+	f(1, "a[{$TOKEN},o]", "a[s3cret,o]", "a[s3cret,o]", "a[{$TOKEN},{$OPEN}]")
+	f(2, `b["{$TOKEN:x}"]`, `b["s3cret"]`, `b["s3cret"]`)
+	f(3, "c[{$TOKEN},{HOST.CONN}]", "c[s3cret,10.0.0.1]")
+	f(5, "d[o]", "d[o]", "d[{$OPEN}]")
+	f(6, "d[s3cret]", "d[s3cret]")
+	f(7, "d[{$TOKEN}]", "d[s3cret]")
+	f(8, "e[{$NONE}]", "e[{$NONE}]")
+	if _, ok := snapshot.ItemByKey(1, "a[s3cret,o]"); ok {
+		t.Error("expressions reach an item by the value of a secret macro in its key")
+	}
+	if i, _ := snapshot.Item(1); len(i.Collect.KeySecrets) != 1 || i.Collect.KeySecrets[0] != (model.Macro{Name: "{$TOKEN}", Value: "s3cret", Secret: true}) {
+		t.Errorf("secret macros of the key: %+v", i.Collect.KeySecrets)
+	}
+	if i, _ := snapshot.Item(4); i.MasterID != 1 || !i.Enabled {
+		t.Errorf("the dependent item %+v has not its master", i)
+	}
+	for _, fault := range snapshot.Faults(1) {
+		if fault.Object != "e[{$NONE}]" || fault.Reason != "macro {$NONE} is not defined" {
+			t.Errorf("fault %+v", fault)
+		}
+	}
+	trigger, _ := snapshot.Trigger(1)
+	if want := `last(/h/a[{$TOKEN},o])="s3cret" and last(/h/b["{$TOKEN:x}"])>0`; trigger.Expression != want {
+		t.Errorf("expression %q, want %q", trigger.Expression, want)
+	}
+	shown, recovery := trigger.Shown()
+	if want := `last(/h/a[{$TOKEN},o])="{$TOKEN}" and last(/h/b["{$TOKEN:x}"])>0`; shown != want || recovery != "last(/h/d[o])=1" {
+		t.Errorf("shown are %q and %q, want %q", shown, recovery, want)
+	}
+	if trigger, _ = snapshot.Trigger(2); trigger.ShownExpression != "" || trigger.ShownRecovery != "" {
+		t.Errorf("an expression without secrets is kept twice: %+v", trigger)
+	}
+}

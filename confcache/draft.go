@@ -9,7 +9,7 @@ func Draft(c *model.HostConfig, global Globals) (s *Snapshot, key func(string) s
 	b.put(c)
 	levels := macros{levels: []macroLevel{newLevel(c.Host.Macros), newLevel(c.TemplateMacros), newLevel(global.Macros)}}
 	return b.finish().Snapshot, func(key string) string {
-		if expanded, err := levels.expand(key); err == nil {
+		if expanded, err := levels.key(key); err == nil {
 			return expanded
 		}
 		return key

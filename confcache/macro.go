@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tidemark/expr"
 	"tidemark/model"
 )
 
@@ -170,8 +171,37 @@ func (m *macros) show(text string) string {
 	return out
 }
 
-// expandExpression is expand for trigger expressions: inside strings, quotes of a value are escaped.
+// expandExpression is expand for trigger expressions: inside strings, quotes of a value are escaped, and the keys of items are as those of the items,
+// with their secret macros.
 func (m *macros) expandExpression(text string) (string, error) { return m.replace(text, expression) }
+
+// key is expand for item keys, which people see: secret macros stay as they are, as in Zabbix.
+func (m *macros) key(text string) (string, error) { return m.replace(text, itemKey) }
+
+// secrets returns the secret macros of a text as they stand in it, each once.
+func (m *macros) secrets(text string) []model.Macro {
+	var list []model.Macro
+	for i := 0; i < len(text); {
+		ref, end := parseMacro(text, i)
+		if end == 0 {
+			i++
+			continue
+		}
+		name := text[i:end]
+		i = end
+		value, secret, ok := m.resolve(ref)
+		if ok && secret && !slices.ContainsFunc(list, func(o model.Macro) bool { return o.Name == name }) {
+			list = append(list, model.Macro{Name: name, Value: value, Secret: true})
+		}
+	}
+	return list
+}
+
+// written is expandExpression for what people see: secret macros stay as they are, also outside of keys.
+func (m *macros) written(text string) string {
+	out, _ := m.replace(text, shownExpression) // what is not known stays as it is
+	return out
+}
 
 // purpose is what a text is for.
 type purpose uint8
@@ -180,6 +210,8 @@ const (
 	plainText purpose = iota
 	expression
 	shown
+	itemKey
+	shownExpression
 )
 
 // hidden stands for the value of a secret macro, as in Zabbix.
@@ -192,12 +224,13 @@ func (m *macros) replace(text string, use purpose) (string, error) {
 	var b strings.Builder
 	var unknown []string
 	last, quoted := 0, false
+	var keys keySpans
 	for i := 0; i < len(text); {
 		switch c := text[i]; {
 		case c == '\\' && quoted:
 			i += 2
 			continue
-		case c == '"' && use == expression:
+		case c == '"' && (use == expression || use == shownExpression):
 			quoted = !quoted
 		}
 		ref, end := parseMacro(text, i)
@@ -211,8 +244,13 @@ func (m *macros) replace(text string, use purpose) (string, error) {
 			i = end
 			continue
 		}
-		if secret && use == shown {
+		switch {
+		case !secret:
+		case use == shown:
 			value = hidden
+		case use == itemKey, use == shownExpression, use == expression && keys.hold(text, i):
+			i = end
+			continue
 		}
 		if quoted {
 			value = strings.ReplaceAll(value, `"`, `\"`)
@@ -229,4 +267,17 @@ func (m *macros) replace(text string, use purpose) (string, error) {
 		return b.String(), fmt.Errorf("macro %s is not defined", strings.Join(unknown, ", "))
 	}
 	return b.String(), nil
+}
+
+// keySpans are where an expression has item keys, found when they are first asked for.
+type keySpans struct {
+	spans [][2]int
+	found bool
+}
+
+func (k *keySpans) hold(text string, at int) bool {
+	if !k.found {
+		k.spans, k.found = expr.KeySpans(text), true
+	}
+	return slices.ContainsFunc(k.spans, func(s [2]int) bool { return s[0] <= at && at < s[1] })
 }

@@ -30,10 +30,12 @@ type Snapshot struct {
 
 // entry is one host. Snapshots share it until the host changes.
 type entry struct {
-	host   model.Host
-	items  []model.Item
-	byKey  map[string]int32
-	active []*model.Item
+	host  model.Host
+	items []model.Item
+	byKey map[string]int32
+	// byAlias has items by keys that only agents, senders and other servers name them by; nil when there are none.
+	byAlias map[string]int32
+	active  []*model.Item
 	// dependents are the enabled items of each master item.
 	dependents map[model.ItemID][]*model.Item
 	triggers   []model.Trigger
@@ -129,20 +131,27 @@ func (s *Snapshot) ItemByKey(host model.HostID, key string) (*model.Item, bool) 
 	return nil, false
 }
 
-// ItemByKeyBytes is ItemByKey for a key that is not yet a string; it does not allocate.
+// ItemByKeyBytes is ItemByKey for a key as agents and senders name it: also as it was asked for, with all macros expanded, or as it was written, with
+// none. The key is not yet a string; it does not allocate.
 func (s *Snapshot) ItemByKeyBytes(host model.HostID, key []byte) (*model.Item, bool) {
 	if e := s.hosts[host]; e != nil {
 		if i, ok := e.byKey[string(key)]; ok {
+			return &e.items[i], true
+		}
+		if i, ok := e.byAlias[string(key)]; ok {
 			return &e.items[i], true
 		}
 	}
 	return nil, false
 }
 
-// ItemOf finds a configured item by its host's technical name and its key.
+// ItemOf finds a configured item by its host's technical name and its key, which may be as it was written, before macros were expanded.
 func (s *Snapshot) ItemOf(host, key string) (*model.Item, bool) {
 	if e := s.byName[host]; e != nil {
 		if i, ok := e.byKey[key]; ok {
+			return &e.items[i], true
+		}
+		if i, ok := e.byAlias[key]; ok {
 			return &e.items[i], true
 		}
 	}

@@ -235,9 +235,11 @@ func (n *namer) ofTrigger(macro, body string) string {
 	case "TRIGGER.NSEVERITY":
 		return strconv.Itoa(int(t.Severity))
 	case "TRIGGER.EXPRESSION":
-		return t.Expression
+		expression, _ := t.Shown()
+		return expression
 	case "TRIGGER.EXPRESSION.RECOVERY":
-		return t.Recovery
+		_, recovery := t.Shown()
+		return recovery
 	case "TRIGGER.DESCRIPTION", "TRIGGER.COMMENT":
 		return t.Comments
 	case "TRIGGER.URL":

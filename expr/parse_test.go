@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -168,4 +169,42 @@ func TestParseRetention(t *testing.T) {
 	f("99999999999999999999d", 0, false)
 	f("-1d", 0, false)
 	f("", 0, false)
+}
+
+func TestKeySpans(t *testing.T) {
+	f := func(text string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, s := range KeySpans(text) {
+			got = append(got, text[s[0]:s[1]])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: found %q, want %q", text, got, want)
+		}
+	}
+	f("")
+	f("1/2+(3)/4 and {$A}/5")
+	f(`last(/h/k)/2`, "k")
+	f(`last( /h/k[{$A},"x]"],#2)={$B} or count(/h/b[{$A:"q"}],5m,"eq","last(/h/no)")>1`, `k[{$A},"x]"]`, `b[{$A:"q"}]`)
+	f(`avg(last_foreach(/*/vfs[*,{$A}]?[tag="a"]))>{$A:"last(/h/no)"}`, `vfs[*,{$A}]?[tag="a"]`)
+	f(`last(/h/k[`)
+	f(`last(/h/k)="`, "k")
+}
+
+// The parser finds what KeySpans finds.
+func FuzzKeySpans(f *testing.F) {
+	f.Add(`last(/h/k[a,"b"],#2)=1 and max(/h/x,5m)/2>(3)/4`)
+	f.Add(`avg(last_foreach(/*/vfs[*]?[tag="a"]))>1`)
+	f.Fuzz(func(t *testing.T, text string) {
+		spans := KeySpans(text)
+		e, err := Parse(text)
+		if err != nil {
+			return
+		}
+		for _, ref := range e.Refs {
+			if !slices.ContainsFunc(spans, func(s [2]int) bool { return text[s[0]:s[1]] == ref.Key }) {
+				t.Errorf("%q: the key %q is not found", text, ref.Key)
+			}
+		}
+	})
 }

@@ -257,3 +257,37 @@ func SplitKey(key string) (name string, params []string) {
 		rest = rest[end+1:]
 	}
 }
+
+// KeySpans returns where the text of an expression has the keys of items, func(/host/key…), as half-open ranges of bytes in order. Macros may stand in
+// the text, so that it need not be one that parses; what cannot be read names no item.
+func KeySpans(text string) [][2]int {
+	var spans [][2]int
+	for s := (scanner{text: text}); s.at < len(text); {
+		switch text[s.at] {
+		case '"':
+			end := closingQuote(text, s.at)
+			if end < 0 {
+				return spans
+			}
+			s.at = end + 1
+		case '{':
+			if _, err := s.macro(); err != nil {
+				s.at++
+			}
+		case '(':
+			call := s.at > 0 && isWord(text[s.at-1])
+			s.at++
+			if !call || s.peek() != '/' {
+				continue
+			}
+			ref, err := s.query()
+			if err != nil {
+				return spans
+			}
+			spans = append(spans, [2]int{s.at - len(ref.Key), s.at})
+		default:
+			s.at++
+		}
+	}
+	return spans
+}

@@ -4,8 +4,10 @@ import "time"
 
 // Collect is what collectors need of an item besides its key, macros expanded. It may be shared by items and must not be changed.
 type Collect struct {
-	// Key is the item's key with the macros of its interface expanded; empty when it has none.
+	// Key is the item's key with the macros of its interface and secret ones expanded; empty when it has none.
 	Key string
+	// KeySecrets are the secret macros in the item's key, as they stand there, with their values.
+	KeySecrets []Macro
 	// InterfaceRef names the interface of the host; empty for the main one of the type that fits.
 	InterfaceRef string
 	// Timeout bounds one check; zero is the default of the item type.

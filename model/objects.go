@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Label is one name–value pair of an item as PromQL sees it.
 type Label struct{ Name, Value string }
@@ -99,7 +102,7 @@ type Item struct {
 	Kind   ItemKind
 	Type   ItemType
 	UUID   string
-	// Key is the item key with its parameters, macros expanded.
+	// Key is the item key with its parameters, macros expanded but for those of the interface and secret ones: people see it.
 	Key string
 	// Name is for people; for declared items from metrics the metric name.
 	Name        string
@@ -248,11 +251,14 @@ type Trigger struct {
 	HostID HostID
 	// Name, EventName and OpData may hold macros that are expanded when an event is recorded.
 	Name, EventName, OpData string
-	// Expression and Recovery are in Zabbix's syntax, user macros expanded.
+	// Expression and Recovery are in Zabbix's syntax, user macros expanded; in keys of items secret ones are not.
 	Expression, Recovery string
-	RecoveryMode         RecoveryMode
-	Severity             Severity
-	Enabled              bool
+	// ShownExpression and ShownRecovery are for people, with secret macros as they were written; empty when nothing differs.
+	ShownExpression, ShownRecovery string
+
+	RecoveryMode RecoveryMode
+	Severity     Severity
+	Enabled      bool
 	// MultipleEvents makes every evaluation to true a new problem.
 	MultipleEvents bool
 	ManualClose    bool
@@ -265,6 +271,11 @@ type Trigger struct {
 	TemplateID TemplateID
 	// DiscoveredBy is the item of the discovery rule that made this trigger; zero for others.
 	DiscoveredBy ItemID
+}
+
+// Shown returns the expressions for people, in which the values of secret macros do not stand.
+func (t *Trigger) Shown() (expression, recovery string) {
+	return cmp.Or(t.ShownExpression, t.Expression), cmp.Or(t.ShownRecovery, t.Recovery)
 }
 
 // Event is a state change of a trigger.

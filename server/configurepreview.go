@@ -145,8 +145,9 @@ func (x *drafted) trigger(name, expression string) (model.Trigger, bool) {
 // preview evaluates a trigger over stored values, as if they came now: by an evaluator and a value cache of its own, with a clock that follows the
 // values.
 func (c *configurator) preview(ctx context.Context, t model.Trigger, span model.TimeRange) (*preview, error) {
+	shown, _ := t.Shown()
 	out := &preview{
-		From: span.From / int64(time.Millisecond), To: span.To / int64(time.Millisecond), Expression: t.Expression,
+		From: span.From / int64(time.Millisecond), To: span.To / int64(time.Millisecond), Expression: shown,
 		Problems: []previewProblem{}, Items: []previewItem{},
 	}
 	past := &pastHistory{engine: c.server.engine, now: span.From}

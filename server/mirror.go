@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -53,6 +54,7 @@ func (s *Server) Follow(ctx context.Context, other *confcache.Snapshot) error {
 		for i := range items {
 			if item := &items[i]; mirrorTypes[item.ValueType] != "" && item.Enabled {
 				m.Items = append(m.Items, mirroredItem{item.Key, item.Key, "TRAP", "0", mirrorTypes[item.ValueType]})
+				m.secrets(item)
 			}
 		}
 		if count += len(m.Items); count > maxMirrored {
@@ -117,8 +119,27 @@ type (
 		Name   string         `json:"name"`
 		Groups []mirroredName `json:"groups"`
 		Items  []mirroredItem `json:"items,omitempty"`
+		// Macros are the secret ones in keys, without their values: only so are they known here, and stay in the keys.
+		Macros []mirroredMacro `json:"macros,omitempty"`
+	}
+	mirroredMacro struct {
+		Macro string `json:"macro"`
+		Type  string `json:"type"`
+		Value string `json:"value"`
 	}
 )
+
+// secrets adds the secret macros in the key of an item.
+func (m *mirroredHost) secrets(item *model.Item) {
+	if item.Collect == nil {
+		return
+	}
+	for _, secret := range item.Collect.KeySecrets {
+		if !slices.ContainsFunc(m.Macros, func(o mirroredMacro) bool { return o.Macro == secret.Name }) {
+			m.Macros = append(m.Macros, mirroredMacro{secret.Name, "SECRET_TEXT", "-"})
+		}
+	}
+}
 
 // isKnown reports whether a host is there with just these items.
 func (m *mirroredHost) isKnown(s *confcache.Snapshot) bool {

@@ -81,7 +81,8 @@ func TestMirror(t *testing.T) {
 
 	source := &others{revision: 1, hosts: map[model.HostID]*model.HostConfig{}}
 	source.host(70_001, "a", "x", "y")
-	source.host(70_002, "b", "z")
+	source.host(70_002, "b", "z", "k[{$S}]", "l[{$S}]")
+	source.hosts[70_002].Host.Macros = []model.Macro{{Name: "{$S}", Value: "s3cret", Secret: true}}
 	cache := confcache.New(source, confcache.Options{})
 	follow := func(want ...string) {
 		t.Helper()
@@ -102,6 +103,9 @@ func TestMirror(t *testing.T) {
 		}
 	}
 	follow("a", "b")
+	if item, ok := s.cache.Snapshot().ItemOf("b", "k[{$S}]"); !ok || !item.Enabled || item.Name != "k[{$S}]" && item.Name != "k[******]" {
+		t.Errorf("a key with a secret macro is shown as %+v", item)
+	}
 	b := &model.Batch{ArrivedAt: time.Now().Add(-time.Minute).UnixNano()}
 	for n := range uint64(3) {
 		b.AppendUint(7_000_100, b.ArrivedAt+int64(n), n)

@@ -155,8 +155,9 @@ func (a *API) groups(after string) []group {
 }
 
 func (a *API) formatRule(t *model.Trigger, host string, alerts []alert, now time.Time) rule {
+	query, _ := t.Shown()
 	r := rule{
-		State: "inactive", Name: t.Name, Query: t.Expression, Labels: triggerLabels(t.Tags, t.Severity, host),
+		State: "inactive", Name: t.Name, Query: query, Labels: triggerLabels(t.Tags, t.Severity, host),
 		Annotations: map[string]string{}, Alerts: append([]alert{}, alerts...), Health: "unknown", LastEvaluation: now, Type: "alerting",
 	}
 	if t.Comments != "" {

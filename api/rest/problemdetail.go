@@ -64,7 +64,7 @@ func (a *API) getProblem(r *http.Request) (any, error) {
 	p := &found[0]
 	out := &ProblemDetail{Problem: formatted[0]}
 	if t, ok := a.options.Configuration().Trigger(p.TriggerID); ok {
-		out.Expression, out.RecoveryExpression = t.Expression, t.Recovery
+		out.Expression, out.RecoveryExpression = t.Shown()
 	}
 	if out.Items, err = a.itemsOfTrigger(r.Context(), p.TriggerID); err != nil {
 		return nil, err

@@ -133,9 +133,10 @@ func (a *API) listTriggers(r *http.Request) (any, error) {
 }
 
 func (a *API) formatTrigger(t *model.Trigger, configuration Configuration) Trigger {
+	expression, recovery := t.Shown()
 	out := Trigger{
-		ID: formatID(t.ID), HostID: formatID(t.HostID), Name: t.Name, Severity: t.Severity.String(), Expression: t.Expression,
-		RecoveryExpression: t.Recovery, State: "unknown", Enabled: t.Enabled, DiscoveredBy: optionalID(t.DiscoveredBy),
+		ID: formatID(t.ID), HostID: formatID(t.HostID), Name: t.Name, Severity: t.Severity.String(), Expression: expression,
+		RecoveryExpression: recovery, State: "unknown", Enabled: t.Enabled, DiscoveredBy: optionalID(t.DiscoveredBy),
 	}
 	if h, ok := configuration.HostByID(t.HostID); ok {
 		out.Host = h.Host

@@ -80,7 +80,7 @@ func (s *Server) regexps(items []*model.Item) []model.GlobalRegexp {
 	}
 	var list []model.GlobalRegexp
 	for _, item := range items {
-		m := namesRegexp.FindStringSubmatch(item.Key)
+		m := namesRegexp.FindStringSubmatch(item.CheckKey())
 		if m == nil || slices.ContainsFunc(list, func(g model.GlobalRegexp) bool { return g.Name == m[1] }) {
 			continue
 		}
@@ -99,7 +99,7 @@ func (s *Server) check(item *model.Item) zbx.Check {
 		delay = strconv.FormatInt(seconds, 10) + "s"
 	}
 	return zbx.Check{
-		Key: item.Key, ItemID: uint64(item.ID), Delay: delay, DelaySeconds: seconds,
+		Key: item.CheckKey(), ItemID: uint64(item.ID), Delay: delay, DelaySeconds: seconds,
 		LastLogSize: p.size, MTime: p.mtime, Timeout: checkTimeout,
 	}
 }

@@ -129,9 +129,11 @@ func TestZabbixProxy(t *testing.T) {
 	}
 	s.tell("proxies", "add", "branch", "--accept", "psk", "--psk-identity", "branch key", "--psk-file", psk)
 	silent := freeport.Port(t)
+	_, open, _ := net.SplitHostPort(s.http)
 	s.importHosts(object{
 		"host": "db1", "proxy": object{"name": "branch"},
 		"interfaces": []object{{"ip": "127.0.0.1", "port": strconv.Itoa(silent), "interface_ref": "if1"}},
+		"macros":     []object{{"macro": "{$PORT}", "type": "SECRET_TEXT", "value": open}},
 		"items": []object{
 			{"name": "probe", "type": "TRAP", "key": "probe", "delay": "0", "value_type": "UNSIGNED"},
 			{
@@ -144,12 +146,16 @@ func TestZabbixProxy(t *testing.T) {
 			},
 			{"name": "ready", "type": "HTTP_AGENT", "key": "ready", "delay": "1s", "value_type": "TEXT", "url": "http://" + s.http + "/-/ready", "interface_ref": "if1"},
 			{"name": "ping", "type": "ZABBIX_PASSIVE", "key": "agent.ping", "delay": "1s", "value_type": "UNSIGNED", "interface_ref": "if1"},
+			{"name": "open", "type": "SIMPLE", "key": "net.tcp.service[tcp,{HOST.CONN},{$PORT}]", "delay": "1s", "value_type": "UNSIGNED", "interface_ref": "if1"},
 		},
 	})
 	p := startZabbixProxy(t, s, withPSK)
 	began := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
 	until(t, "the proxy takes values", func() bool { return p.send(fmt.Sprintf("db1 probe %d 0 1\n", began.Unix())) })
 	until(t, "values of a check that the proxy makes arrive", func() bool { return len(s.values("db1", "ready")) > 0 })
+	until(t, "a check with a secret macro in its key is made with its value", func() bool {
+		return slices.Contains(s.values("db1", "net.tcp.service[tcp,{HOST.CONN},{$PORT}]"), "1")
+	})
 
 	send := func(from, to int) {
 		t.Helper()

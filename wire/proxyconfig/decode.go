@@ -169,7 +169,7 @@ func (d *decoder) templateMacros(id uint64) []model.Macro {
 }
 
 func (d *decoder) globalMacro(r *reader) {
-	d.out.Global = append(d.out.Global, model.Macro{Name: r.text("macro"), Value: r.text("value")})
+	d.out.Global = append(d.out.Global, model.Macro{Name: r.text("macro"), Value: r.text("value"), Secret: r.number("type") == secretMacro})
 }
 
 func (d *decoder) regexp(r *reader) {
@@ -192,7 +192,7 @@ func (d *decoder) expression(r *reader) {
 
 func (d *decoder) hostMacro(r *reader) {
 	id := r.id("hostid")
-	d.macros[id] = append(d.macros[id], model.Macro{Name: r.text("macro"), Value: r.text("value")})
+	d.macros[id] = append(d.macros[id], model.Macro{Name: r.text("macro"), Value: r.text("value"), Secret: r.number("type") == secretMacro})
 }
 
 // host takes a monitored host; templates stand in the same table with another status.

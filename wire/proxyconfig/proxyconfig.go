@@ -5,7 +5,8 @@
 //
 //	{"hosts":{"fields":["hostid","host",…],"data":[[10084,"db1",…],…]},"interface":{…},"items":{…},…}
 //
-// in an order in which rows refer to earlier ones only. Macros are expanded, so that the proxy needs neither macros nor templates.
+// in an order in which rows refer to earlier ones only. Macros are expanded, so that the proxy needs no templates and of
+// macros only the secret ones in keys of items, which it shows to nobody.
 package proxyconfig
 
 import (
@@ -75,15 +76,17 @@ const (
 
 // encoder fills the tables.
 type encoder struct {
-	hosts, interfaces, snmp, items, rtdata, steps, params *table
-	web                                                   *webEncoder
-	positions                                             func(model.ItemID) (size, mtime uint64)
+	hosts, interfaces, snmp, macros, items, rtdata, steps, params *table
+	web                                                           *webEncoder
+	positions                                                     func(model.ItemID) (size, mtime uint64)
+	// told are the macros of the present host that the table of macros has.
+	told []string
 }
 
 // Encode appends the configuration. positions says how far the log of an item was read.
 func Encode(dst []byte, c *Configuration, positions func(model.ItemID) (size, mtime uint64)) ([]byte, error) {
 	e := &encoder{
-		hosts: newTable(hostFields), interfaces: newTable(interfaceFields), snmp: newTable(snmpFields), items: newTable(itemFields),
+		hosts: newTable(hostFields), interfaces: newTable(interfaceFields), snmp: newTable(snmpFields), macros: newTable("hostmacroid hostid macro value type"), items: newTable(itemFields),
 		rtdata: newTable("itemid lastlogsize mtime"), steps: newTable(stepFields), params: newTable(paramFields), web: newWebEncoder(), positions: positions,
 	}
 	for i := range c.Hosts {
@@ -118,7 +121,7 @@ func Encode(dst []byte, c *Configuration, positions func(model.ItemID) (size, mt
 		{"interface", e.interfaces},
 		{"interface_snmp", e.snmp},
 		{"hosts_templates", newTable("hosttemplateid hostid templateid")},
-		{"hostmacro", newTable("hostmacroid hostid macro value")},
+		{"hostmacro", e.macros},
 		{"items", e.items},
 		{"item_rtdata", e.rtdata},
 		{"item_preproc", e.steps},
@@ -159,6 +162,7 @@ func (e *encoder) host(h *Host) error {
 	for i := range h.Interfaces {
 		e.face(h, i)
 	}
+	e.told = e.told[:0]
 	for _, item := range inOrder(h.Items) {
 		as, err := e.web.item(item)
 		if err == nil && as != nil {
@@ -243,7 +247,7 @@ func (e *encoder) item(h *Host, i *model.Item) error {
 	if c.Timeout > 0 {
 		timeout = strconv.FormatInt(int64(c.Timeout.Seconds()), 10) + "s"
 	}
-	e.items.add(i.ID, int(i.Type), c.SNMPOID, h.ID, i.CheckKey(), cmp.Or(i.Delay, "0"), 0, int(i.ValueType), i.AllowedHosts, i.Params,
+	e.items.add(i.ID, int(i.Type), c.SNMPOID, h.ID, e.key(h, i), cmp.Or(i.Delay, "0"), 0, int(i.ValueType), i.AllowedHosts, i.Params,
 		c.IPMISensor, authType(i.Type, c.AuthType), c.Username, c.Password, c.PublicKey, c.PrivateKey, flags, at, c.JMXEndpoint, master,
 		cmp.Or(timeout, "3s"), r.URL, query, r.Posts, r.StatusCodes, number(r.FollowRedirects), index(postTypes, r.PostType, 0), r.Proxy,
 		strings.Join(headers, "\r\n"), index(retrieves, r.Retrieve, 0), index(methods, r.Method, 0), number(r.OutputJSON), r.CertFile, r.KeyFile,
@@ -264,6 +268,24 @@ func (e *encoder) item(h *Host, i *model.Item) error {
 		e.params.add(uint64(i.ID)*fanOut+uint64(n)+1, i.ID, p.Name, p.Value)
 	}
 	return nil
+}
+
+// secretMacro is the type of macros whose value people do not see.
+const secretMacro = 1
+
+// key returns the key of an item for a proxy. One with secret macros goes as it was written, and the macros beside it, so that who looks at the proxy
+// does not see their values.
+func (e *encoder) key(h *Host, i *model.Item) string {
+	if i.Collect == nil || len(i.Collect.KeySecrets) == 0 || len(i.Collect.KeySecrets) >= fanOut {
+		return i.CheckKey()
+	}
+	for n, m := range i.Collect.KeySecrets {
+		if !slices.Contains(e.told, m.Name) {
+			e.told = append(e.told, m.Name)
+			e.macros.add(uint64(i.ID)*fanOut+uint64(n)+1, h.ID, m.Name, m.Value, secretMacro)
+		}
+	}
+	return i.Key
 }
 
 func sameInterface(a, b *model.Interface) bool {

@@ -115,3 +115,29 @@ func TestInterfaceID(t *testing.T) {
 		t.Errorf("interface 0 is of host %d", host)
 	}
 }
+
+// A key with secret macros goes as people see it, with the macros beside it, each once for a host.
+func TestEncode_secretInKey(t *testing.T) {
+	c := testConfiguration()
+	secret := model.Macro{Name: "{$S}", Value: "s3cret", Secret: true}
+	for id := range model.ItemID(2) {
+		c.Hosts[0].Items = append(c.Hosts[0].Items, &model.Item{
+			ID: 20 + id, HostID: 7, Type: model.Trapper, Key: "a[{$S},{HOST.CONN}]", ValueType: model.Uint, Delay: "1m",
+			Collect: &model.Collect{Key: "a[s3cret,10.0.0.1]", KeySecrets: []model.Macro{secret}},
+		})
+	}
+	body, err := Encode(nil, c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key := cellOf(t, body, "items", 20, "key_"); key != "a[{$S},{HOST.CONN}]" {
+		t.Errorf("key %v", key)
+	}
+	got, err := Decode(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if macros := got.Hosts[0].Host.Macros; !slices.Equal(macros, []model.Macro{secret}) {
+		t.Errorf("macros %+v, want %+v", macros, secret)
+	}
+}
