@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { asDependency, changeTrigger, dependsOn, type Doc, loosen, mistakesOf, owner, put, putNames, removeTrigger, renameKey, text, triggersOf, untouched } from '../src/config/document.ts';
-import { stepSpec, STEPS } from '../src/config/fields.ts';
+import { fitsType, ITEM_TYPES, keyHint, stepSpec, STEPS, TYPE_FIELDS } from '../src/config/fields.ts';
 
 const doc: Doc = {
   zabbix_export: {
@@ -61,4 +62,19 @@ test('what was only just added is untouched until it has a name or a key', () =>
   expect(untouched('rules', rules, kept)).toEqual(['rules[2]']);
   expect(untouched('rules', [{ key: 'b', name: '' }], kept)).toEqual([]); // One that the server has is emptied.
   expect(untouched('triggers', [{ name: 'a', expression: 'x' }, { name: 'b' }, { name: '', expression: 'y' }], kept, 'name')).toEqual(['triggers[2]']);
+});
+
+test('every type that the server collects can be chosen, and has the fields that it needs', () => {
+  // The names that an export may have; for the two that are left out there is no collector, and two are older names of one type.
+  const source = readFileSync(new URL('../../../confdb/export.go', import.meta.url), 'utf8');
+  const map = /itemTypes = map\[string\]model\.ItemType\{([^}]*)\}/.exec(source)![1]!;
+  const known = [...map.matchAll(/"(\w+)":/g)].map((one) => one[1]!).filter((name) => !['TELNET', 'BROWSER', 'ITEM_TYPE_BROWSER', 'ITEM_TYPE_SCRIPT'].includes(name));
+  expect(known.length).toBeGreaterThan(15);
+  expect(ITEM_TYPES.map(([name]) => name).sort()).toEqual(known.sort());
+  const fields = (type: string): string[] => TYPE_FIELDS[type]!.map((one) => one.key);
+  expect(fields('EXTERNAL')).toEqual(['timeout']);
+  expect(keyHint('EXTERNAL')).toContain('collect.external_scripts');
+  expect([fitsType('SSH', 'authtype', 'DIGEST'), fitsType('HTTP_AGENT', 'authtype', 'DIGEST'), fitsType('JMX', 'username', 'eve'), fitsType('TRAP', 'username', 'eve')]).toEqual([false, true, true, false]);
+  expect(fields('IPMI')).toEqual(['ipmi_sensor']);
+  expect(fields('SSH')).toEqual(['params', 'authtype', 'username', 'password', 'publickey', 'privatekey', 'timeout']);
 });

@@ -11,9 +11,11 @@ export const ITEM_TYPES: [string, string][] = [
   ['CALCULATED', 'Calculated'],
   ['DEPENDENT', 'Dependent (from another item)'],
   ['SCRIPT', 'Script'],
+  ['EXTERNAL', 'External check (a program of the server)'],
   ['SSH', 'SSH agent'],
   ['ODBC', 'Database monitor'],
   ['JMX', 'JMX agent'],
+  ['IPMI', 'IPMI agent'],
   ['INTERNAL', 'Internal'],
 ];
 
@@ -32,6 +34,8 @@ export interface FieldSpec {
   hint?: string;
   lines?: number;
   secret?: boolean;
+  /** What may be chosen, the first being what a missing field means. */
+  options?: [string, string][];
 }
 
 const USER: FieldSpec[] = [
@@ -39,26 +43,72 @@ const USER: FieldSpec[] = [
   { key: 'password', label: 'Password', secret: true },
 ];
 
+const TIMEOUT: FieldSpec = { key: 'timeout', label: 'Timeout', hint: 'Such as 3s; 1s to 10m.' };
+
 /** TYPE_FIELDS are what only items of a type have. Lists and rarer fields are edited as text. */
 export const TYPE_FIELDS: Record<string, FieldSpec[]> = {
   TRAP: [{ key: 'allowed_hosts', label: 'Allowed senders', hint: 'Addresses with commas between; empty for any.' }],
   HTTP_AGENT: [
     { key: 'url', label: 'URL', hint: 'Such as http://{HOST.CONN}:8080/status; macros are expanded.' },
+    { key: 'request_method', label: 'Method', options: ['GET', 'POST', 'PUT', 'HEAD'].map((one) => [one, one]) },
     { key: 'posts', label: 'Request body', lines: 3 },
     { key: 'status_codes', label: 'Status codes taken', hint: 'Such as 200,201-204; empty for 200.' },
-    { key: 'timeout', label: 'Timeout', hint: 'Such as 3s.' },
+    TIMEOUT,
+    {
+      key: 'authtype',
+      label: 'Sign in by',
+      options: [
+        ['NONE', 'Nothing'],
+        ['BASIC', 'Basic'],
+        ['DIGEST', 'Digest'],
+        ['NTLM', 'NTLM'],
+      ],
+    },
     ...USER,
   ],
   SNMP_AGENT: [{ key: 'snmp_oid', label: 'SNMP OID', hint: 'Such as get[1.3.6.1.2.1.1.3.0] or walk[…].' }],
   CALCULATED: [{ key: 'params', label: 'Formula', hint: 'Such as last(//net.if.in[eth0]) * 8; // is this host.', lines: 3 }],
   SCRIPT: [
     { key: 'params', label: 'Script', hint: 'JavaScript; its return value is the value.', lines: 8 },
-    { key: 'timeout', label: 'Timeout', hint: 'Such as 3s.' },
+    TIMEOUT,
   ],
-  SSH: [{ key: 'params', label: 'Commands', lines: 4 }, ...USER],
-  ODBC: [{ key: 'params', label: 'SQL query', lines: 4 }, ...USER],
-  JMX: [{ key: 'jmx_endpoint', label: 'JMX endpoint' }, ...USER],
+  EXTERNAL: [TIMEOUT],
+  SSH: [
+    { key: 'params', label: 'Commands', lines: 4 },
+    {
+      key: 'authtype',
+      label: 'Sign in by',
+      options: [
+        ['PASSWORD', 'Password'],
+        ['PUBLIC_KEY', 'Key'],
+      ],
+    },
+    ...USER,
+    { key: 'publickey', label: 'Public key file', hint: 'A file of the folder ssl of the server, for signing in by key.' },
+    { key: 'privatekey', label: 'Private key file' },
+    TIMEOUT,
+  ],
+  ODBC: [{ key: 'params', label: 'SQL query', lines: 4 }, ...USER, TIMEOUT],
+  JMX: [{ key: 'jmx_endpoint', label: 'JMX endpoint', hint: 'Such as service:jmx:rmi:///jndi/rmi://{HOST.CONN}:{HOST.PORT}/jmxrmi.' }, ...USER, TIMEOUT],
+  IPMI: [{ key: 'ipmi_sensor', label: 'IPMI sensor', hint: 'Its id, such as Inlet Temp; none for the key ipmi.get. The user of the controller stands at the host: ipmi_username and ipmi_password, as text.' }],
 };
+
+/** fitsType tells whether the value of a field means something for another type. */
+export const fitsType = (type: string, key: string, value: string): boolean => (TYPE_FIELDS[type] ?? []).some((field) => field.key === key && (field.options === undefined || field.options.some(([name]) => name === value)));
+
+/** KEY_HINTS say what the key of an item of a type looks like. */
+export const KEY_HINTS: Record<string, string> = {
+  TRAP: 'Any name, such as temperature; senders name it so.',
+  SIMPLE: 'Such as icmpping, net.tcp.service[https,,443] or net.udp.service[ntp].',
+  EXTERNAL: 'A program in the folder collect.external_scripts of the server with its parameters, such as domain_days.sh[{HOST.CONN}].',
+  SNMP_TRAP: 'snmptrap[pattern], or snmptrap.fallback for traps that fit no other item.',
+  SSH: 'ssh.run[name,<address>,<port>,<encoding>]',
+  ODBC: 'db.odbc.select[name,,"postgres://{HOST.CONN}:5432/database"], or db.odbc.get[…] for all rows.',
+  JMX: 'jmx["object name","attribute"], such as jmx["java.lang:type=Memory","HeapMemoryUsage.used"].',
+  IPMI: 'Any name that is not taken, or ipmi.get for all sensors.',
+};
+
+export const keyHint = (type: string): string => KEY_HINTS[type] ?? 'What is measured, such as temperature or vfs.fs.size[/,used].';
 
 /** Types whose values nobody asks for have no interval. */
 export const hasInterval = (type: string): boolean => !['TRAP', 'SNMP_TRAP', 'DEPENDENT'].includes(type);

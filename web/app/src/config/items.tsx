@@ -7,8 +7,8 @@ import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { route, setParams } from '../state/route.ts';
 import { type Doc, type Fields, isFresh, list, mistakesOf, put, text } from './document.ts';
-import { defaultDelay, hasInterval, ITEM_TYPES, TYPE_FIELDS, VALUE_TYPES } from './fields.ts';
-import { Columns, Pairs, Pick, Switch, Tags, Text, Whole } from './parts.tsx';
+import { defaultDelay, fitsType, hasInterval, ITEM_TYPES, keyHint, TYPE_FIELDS, VALUE_TYPES } from './fields.ts';
+import { Columns, Pairs, Pick, Switch, Tags, Text, TypeFields, Whole } from './parts.tsx';
 import { Steps } from './steps.tsx';
 import { TryItem } from './try.tsx';
 
@@ -123,7 +123,7 @@ function ItemForm({ item, path, set, remove, close, remarks, keys, what, fresh, 
   const changeType = (next: string): void => {
     // What only the type before had would not be looked at.
     let kept = item;
-    for (const field of TYPE_FIELDS[type] ?? []) if (!(TYPE_FIELDS[next] ?? []).some((other) => other.key === field.key)) kept = put(kept, field.key, '');
+    for (const { key } of TYPE_FIELDS[type] ?? []) if (!fitsType(next, key, text(item, key))) kept = put(kept, key, '');
     if (type === 'DEPENDENT') kept = put(kept, 'master_item', undefined);
     kept = put(kept, 'delay', hasInterval(next) && hasInterval(type) ? text(item, 'delay') : '');
     set(put(kept, 'type', next, 'ZABBIX_PASSIVE'));
@@ -145,7 +145,7 @@ function ItemForm({ item, path, set, remove, close, remarks, keys, what, fresh, 
       <Columns>
         <div class="form">
           <Text label="Name" value={text(item, 'name')} set={(value) => change('name', value)} mistakes={mistakes.name} quiet={quiet} focus={text(item, 'key') === ''} />
-          <Text label="Key" value={text(item, 'key')} set={(value) => change('key', value)} mistakes={mistakes.key} quiet={quiet} mono hint={fresh ? 'What is measured, such as temperature or vfs.fs.size[/,used].' : 'An item with another key is another item: the values of the old one are deleted with it.'} />
+          <Text label="Key" value={text(item, 'key')} set={(value) => change('key', value)} mistakes={mistakes.key} quiet={quiet} mono hint={fresh ? keyHint(type) : 'An item with another key is another item: the values of the old one are deleted with it.'} />
           <Pick label="Type" value={type} options={ITEM_TYPES} set={changeType} mistakes={mistakes.type} />
           {type === 'DEPENDENT' && (
             <Text
@@ -157,9 +157,8 @@ function ItemForm({ item, path, set, remove, close, remarks, keys, what, fresh, 
               hint="The key of the item whose value it is made of."
             />
           )}
-          {(TYPE_FIELDS[type] ?? []).map((field) => (
-            <Text key={field.key} label={field.label} value={text(item, field.key)} set={(value) => change(field.key, value)} hint={field.hint} lines={field.lines} secret={field.secret} quiet={quiet} mono={field.lines !== undefined} mistakes={mistakes[field.key]} />
-          ))}
+          <TypeFields specs={TYPE_FIELDS[type] ?? []} fields={item} set={set} mistakes={mistakes} quiet={quiet} />
+          {type === 'SCRIPT' && <Pairs title="Parameters of the script" fields={item} of="parameters" names={['name', 'value']} labels={['Name', 'Value']} set={set} />}
           {type === 'HTTP_AGENT' && <Pairs title="Request headers" fields={item} of="headers" names={['name', 'value']} labels={['Header', 'Content']} set={set} />}
           <Pick label="Value" value={valueType} options={VALUE_TYPES} set={(value) => change('value_type', value, 'UNSIGNED')} mistakes={mistakes.value_type} />
           {(valueType === 'FLOAT' || valueType === 'UNSIGNED') && <Text label="Units" value={text(item, 'units')} set={(value) => change('units', value)} hint="Such as B, %, s, !requests." />}

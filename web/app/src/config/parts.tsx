@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { type Fields, list, type Mistakes, put, text } from './document.ts';
+import type { FieldSpec } from './fields.ts';
 
 interface TextProps {
   label: string;
@@ -67,6 +68,29 @@ export function MistakeLines({ id, mistakes }: { id?: string; mistakes: string[]
         <span key={one}>{one} </span>
       ))}
     </small>
+  );
+}
+
+interface TypeFieldsProps {
+  specs: FieldSpec[];
+  fields: Fields;
+  set: (fields: Fields) => void;
+  mistakes: Mistakes;
+  quiet: boolean;
+}
+
+/** TypeFields are the fields that only objects of a type have. */
+export function TypeFields({ specs, fields, set, mistakes, quiet }: TypeFieldsProps) {
+  return (
+    <>
+      {specs.map(({ key, label, hint, lines, secret, options }) => {
+        if (options !== undefined) {
+          const missing = options[0]![0];
+          return <Pick key={key} label={label} value={text(fields, key, missing)} options={options} set={(value) => set(put(fields, key, value, missing))} mistakes={mistakes[key]} />;
+        }
+        return <Text key={key} label={label} value={text(fields, key)} set={(value) => set(put(fields, key, value))} hint={hint} lines={lines} secret={secret} quiet={quiet} mono={lines !== undefined} mistakes={mistakes[key]} />;
+      })}
+    </>
   );
 }
 

@@ -11,7 +11,7 @@ import { route, setParams } from '../state/route.ts';
 import { type Fields, isFresh, list, mistakesOf, put, text } from './document.ts';
 import { hasInterval, ITEM_TYPES, TYPE_FIELDS } from './fields.ts';
 import { Items, titleOf } from './items.tsx';
-import { Columns, Pairs, Pick, Switch, Text, Whole } from './parts.tsx';
+import { Columns, Pairs, Pick, Switch, Text, TypeFields, Whole } from './parts.tsx';
 import { Steps } from './steps.tsx';
 import { Triggers } from './triggers.tsx';
 
@@ -184,9 +184,7 @@ function Rule({ rule, path, set, remove, remarks, technical, keys, before, tried
             {type === 'DEPENDENT' && (
               <Text label="Master item" value={text((rule.master_item as Fields | undefined) ?? {}, 'key')} set={(value) => change('master_item', value === '' ? undefined : { key: value })} known={keys} mono />
             )}
-            {(TYPE_FIELDS[type] ?? []).map((field) => (
-              <Text key={field.key} label={field.label} value={text(rule, field.key)} set={(value) => change(field.key, value)} hint={field.hint} lines={field.lines} secret={field.secret} quiet={quiet} mistakes={mistakes[field.key]} mono={field.lines !== undefined} />
-            ))}
+            <TypeFields specs={TYPE_FIELDS[type] ?? []} fields={rule} set={set} mistakes={mistakes} quiet={quiet} />
             {hasInterval(type) && <Text label="Interval" value={text(rule, 'delay', '1m')} set={(value) => set({ ...rule, delay: value })} mistakes={mistakes.delay} />}
             <Text label="Keep what is lost for" value={text(rule, 'lifetime', '7d')} set={(value) => set({ ...rule, lifetime: value })} mistakes={mistakes.lifetime} />
             <Switch fields={rule} set={set} />
