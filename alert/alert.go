@@ -93,6 +93,8 @@ type Options struct {
 	Names    Names
 	// Scripts runs webhooks in JavaScript; nil permits none.
 	Scripts media.Runner
+	// Commands runs commands on hosts; nil permits none.
+	Commands media.Commander
 	// ScriptFolder is where the programs of script media must be; empty permits none.
 	ScriptFolder string
 	// Healthy is asked before each heartbeat; an error keeps it back. Nil: always healthy.
@@ -268,7 +270,7 @@ func (a *Alerter) load(l *model.AlertsLoaded) {
 		a.schedule(e)
 	}
 	for i := range l.Waiting {
-		if alert := &l.Waiting[i]; a.options.Once && alert.State == model.AlertClaimed {
+		if alert := &l.Waiting[i]; a.once(a.plan.channels[alert.Media]) && alert.State == model.AlertClaimed {
 			a.giveUp(alert, now)
 		} else {
 			alert.State = model.AlertWaiting

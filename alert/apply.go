@@ -174,6 +174,8 @@ func (a *Alerter) Test(ctx context.Context, t Test) (answer string, err error) {
 		return "", fmt.Errorf("media %q: %w", t.Media, ErrNotFound)
 	case ch.problem != nil:
 		return "", ch.problem
+	case ch.runs():
+		return "", fmt.Errorf("a command runs on the host of a problem; try it with 'tidemark host run HOST COMMAND': %w", ErrInvalid)
 	case t.To == "":
 		return "", fmt.Errorf("to is empty, expected an address: %w", ErrInvalid)
 	}

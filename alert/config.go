@@ -56,7 +56,7 @@ type Heartbeat struct {
 	Allow []string `yaml:"allow,omitempty" json:"allow,omitempty"`
 }
 
-// Media is a way to reach people or machines. Exactly one of Mail, Webhook, Script and Zabbix is set.
+// Media is a way to reach people or machines. Exactly one of Mail, Webhook, Script, Zabbix and Command is set.
 type Media struct {
 	Name     string `yaml:"name" json:"name"`
 	Disabled bool   `yaml:"disabled,omitempty" json:"disabled,omitempty"`
@@ -69,6 +69,8 @@ type Media struct {
 	Script  *ScriptSettings  `yaml:"script,omitempty" json:"script,omitempty"`
 	// Zabbix is a webhook in JavaScript, as Zabbix has them.
 	Zabbix *ZabbixWebhook `yaml:"zabbix_webhook,omitempty" json:"zabbix_webhook,omitempty"`
+	// Command has the agent of the problem's host run a command, once.
+	Command *CommandSettings `yaml:"command,omitempty" json:"command,omitempty"`
 
 	// Ticket media get every problem and every recovery in a message of its own.
 	Ticket bool `yaml:"ticket,omitempty" json:"ticket,omitempty"`
@@ -122,6 +124,11 @@ type WebhookSettings struct {
 type ScriptSettings struct {
 	Name      string   `yaml:"name" json:"name"`
 	Arguments []string `yaml:"arguments,omitempty" json:"arguments,omitempty"`
+}
+
+// CommandSettings are those of media.Command.
+type CommandSettings struct {
+	Line string `yaml:"line" json:"line"`
 }
 
 // ZabbixWebhook is a webhook in JavaScript as Zabbix exports it.

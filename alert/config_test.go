@@ -100,7 +100,7 @@ func TestConfig_mistakes(t *testing.T) {
 		}
 	}
 	f("actionss: []", "actionss")
-	f("media: [{name: a}]", `media "a": 0 of mail, webhook, script and zabbix_webhook are set`)
+	f("media: [{name: a}]", `media "a": 0 of mail, webhook, script, zabbix_webhook and command are set`)
 	f("media: [{name: a, mail: {server: x, from: a@b.c}}]", "expected host:port")
 	f("media: [{name: a, script: {name: ../x}}]", "expected the name of a file")
 	f("media: [{name: a, webhook: {url: 'http://x/', allow: [ten]}}]", "is no network")

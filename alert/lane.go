@@ -28,6 +28,12 @@ type lane struct {
 	lastSent int64
 }
 
+// commandTimeout is how long a command is waited for, that of a proxy included.
+const commandTimeout = 90 * time.Second
+
+// commandAge is how long a command may wait: one that is run long after its reason does not repair what was wrong then.
+const commandAge = 5 * time.Minute
+
 // laneBatch bounds the alerts that go into one message.
 const laneBatch = 10_000
 
@@ -117,7 +123,11 @@ func (a *Alerter) serve(ctx context.Context, ch *channel, l *lane, now int64) {
 		a.finish(l, delivery{alerts: alerts, err: reason}, ch)
 		return
 	}
-	if a.options.Once {
+	if ch.runs() && now-alerts[0].CreatedAt > int64(commandAge) {
+		a.finish(l, delivery{alerts: alerts, err: fmt.Errorf("the command was not run, because it could not be begun within %s: %w", commandAge, media.ErrSettings)}, ch)
+		return
+	}
+	if a.once(ch) {
 		// The claim stores the alerts as they are. What could not be stored of them before must not be put over it later.
 		for i := range alerts {
 			delete(a.pending.alerts, alerts[i].ID)
@@ -126,7 +136,10 @@ func (a *Alerter) serve(ctx context.Context, ch *channel, l *lane, now int64) {
 	parts := compose(ch, alerts, a.surroundings(), now)
 	a.sending.Go(func() {
 		start := time.Now()
-		d := a.claim(ctx, alerts)
+		d := delivery{}
+		if a.once(ch) {
+			d = a.claim(ctx, alerts)
+		}
 		if d.err == nil {
 			d = send(ctx, ch, parts)
 		}
@@ -138,11 +151,11 @@ func (a *Alerter) serve(ctx context.Context, ch *channel, l *lane, now int64) {
 	})
 }
 
+// once reports whether no alert of a channel may be sent twice.
+func (a *Alerter) once(ch *channel) bool { return a.options.Once || ch.runs() }
+
 // claim stores that alerts are about to be sent, where none may be sent twice. They belong to the caller.
 func (a *Alerter) claim(ctx context.Context, alerts []model.Alert) delivery {
-	if !a.options.Once {
-		return delivery{}
-	}
 	claimed := make([]model.Alert, len(alerts))
 	for i := range alerts {
 		claimed[i] = alerts[i]
@@ -186,7 +199,11 @@ func send(ctx context.Context, ch *channel, parts []part) delivery {
 		d.alerts = append(d.alerts, parts[i].alerts...)
 	}
 	for i := range parts {
-		one, cancel := context.WithTimeout(ctx, ch.Timeout.Or(sendTimeout))
+		limit := sendTimeout
+		if ch.runs() {
+			limit = commandTimeout
+		}
+		one, cancel := context.WithTimeout(ctx, ch.Timeout.Or(limit))
 		var err error
 		if script, ok := ch.sender.(*media.JavaScript); ok {
 			_, d.tags, err = script.SendTagged(one, parts[i].message)
@@ -222,7 +239,7 @@ func (a *Alerter) finish(l *lane, d delivery, ch *channel) {
 		switch {
 		case !ok || i >= d.sentCount && d.stopped:
 			rest = append(rest, alert)
-			if ok && i >= d.begun && a.options.Once { // it may be stored as claimed
+			if ok && i >= d.begun && a.once(ch) { // it may be stored as claimed
 				a.pending.alerts[alert.ID] = alert
 			}
 			continue
@@ -277,6 +294,9 @@ func (a *Alerter) next(l *lane, ch *channel, at int64) {
 }
 
 func attemptsOf(ch *channel) int {
+	if ch.runs() {
+		return 1
+	}
 	if ch == nil || ch.Attempts == 0 {
 		return attempts
 	}

@@ -43,6 +43,9 @@ type compiledAction struct {
 	flapWithin  time.Duration
 }
 
+// commandAddress is the address of receivers by commands.
+const commandAddress = "host"
+
 // channel is a media type with its sender.
 type channel struct {
 	*Media
@@ -53,6 +56,9 @@ type channel struct {
 	// macros are those of a script's parameters whose values are taken when the alert is made.
 	macros []string
 }
+
+// runs reports whether the channel runs commands.
+func (ch *channel) runs() bool { return ch != nil && ch.Command != nil }
 
 func (p *plan) action(name string) *compiledAction {
 	if i := slices.IndexFunc(p.actions, func(a *compiledAction) bool { return a.Name == name }); i >= 0 {
@@ -128,13 +134,13 @@ func checkName(name string, taken bool) error {
 func (m *Media) compile(o *Options) (*channel, error) {
 	ch := &channel{Media: m, grouped: !m.Ticket, maxBytes: m.MaxMessageBytes}
 	count := 0
-	for _, set := range []bool{m.Mail != nil, m.Webhook != nil, m.Script != nil, m.Zabbix != nil} {
+	for _, set := range []bool{m.Mail != nil, m.Webhook != nil, m.Script != nil, m.Zabbix != nil, m.Command != nil} {
 		if set {
 			count++
 		}
 	}
 	if count != 1 {
-		return nil, fmt.Errorf("%d of mail, webhook, script and zabbix_webhook are set, expected one", count)
+		return nil, fmt.Errorf("%d of mail, webhook, script, zabbix_webhook and command are set, expected one", count)
 	}
 	if err := m.checkNumbers(); err != nil {
 		return nil, err
@@ -155,6 +161,12 @@ func (m *Media) compile(o *Options) (*channel, error) {
 		// Programs of the machine itself get every alert singly, as Zabbix calls them.
 		script := &media.Script{Folder: o.ScriptFolder, Name: m.Script.Name, Arguments: m.Script.Arguments}
 		ch.sender, err, ch.grouped = script, script.Check(), false
+	case m.Command != nil:
+		command := &media.Command{Line: m.Command.Line, Commander: o.Commands}
+		ch.sender, err, ch.grouped = command, command.Check(), false
+		if m.Attempts > 1 && err == nil {
+			err = fmt.Errorf("attempts is %d, expected 1: a command is not run again", m.Attempts)
+		}
 	default:
 		ch.sender, err = m.Zabbix.sender(m, o)
 		ch.macros = m.Zabbix.macros()
@@ -215,6 +227,8 @@ func (r *Receiver) check(p *plan) error {
 			if err := media.CheckRecipients(m.To); err != nil {
 				return fmt.Errorf("media %d: to: %w", i+1, err)
 			}
+		case ch.Command != nil && m.To != commandAddress:
+			return fmt.Errorf("media %d: to is %.40q, expected %s: a command runs on the host of the problem", i+1, m.To, commandAddress)
 		}
 	}
 	return nil

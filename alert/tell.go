@@ -3,8 +3,10 @@ package alert
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
+	"tidemark/alert/media"
 	"tidemark/model"
 )
 
@@ -81,7 +83,11 @@ func (a *Alerter) add(texts *texts, o *occasion, operation *Operation, target mo
 	}
 	text = text.or(builtIn(o.kind))
 	alert.Subject, alert.Body = texts.fill(text, target, html)
-	if ch != nil && ch.Zabbix != nil {
+	switch {
+	case ch.runs():
+		alert.Subject, alert.Body = cut("Command: "+ch.Command.Line, media.MaxSubjectBytes), ""
+		alert.Macros = map[string]string{"{HOST.ID}": strconv.FormatUint(uint64(problem.HostID), 10)}
+	case ch != nil && ch.Zabbix != nil:
 		alert.Macros = texts.values(ch.macros, problem.HostID)
 	}
 	if o.kind == model.AlertProblem && o.escalation.HeldUntil > o.now {
@@ -92,7 +98,8 @@ func (a *Alerter) add(texts *texts, o *occasion, operation *Operation, target mo
 		alert.State, alert.SentAt, alert.Error = model.AlertFailed, o.now, "the queue is full"
 	}
 	a.pending.alerts[alert.ID] = alert
-	if o.kind == model.AlertProblem && !slices.Contains(o.escalation.Told, target) {
+	// A machine that ran a command is told of nothing else: what runs at the recovery is named there.
+	if o.kind == model.AlertProblem && !ch.runs() && !slices.Contains(o.escalation.Told, target) {
 		o.escalation.Told = append(o.escalation.Told, target)
 	}
 }

@@ -84,7 +84,7 @@ func (s *Server) openWebhooks() media.Runner {
 // openAlerts opens alerting over the events.
 func (s *Server) openAlerts(ctx context.Context, _ vfs.FS) error {
 	a, err := alert.Open(ctx, alert.Options{
-		Store: s.db, Objects: alertObjects{eventObjects{s.names}, s.templateName}, Problems: s.events, Names: s.events, Scripts: s.openWebhooks(),
+		Store: s.db, Objects: alertObjects{eventObjects{s.names}, s.templateName}, Problems: s.events, Names: s.events, Scripts: s.openWebhooks(), Commands: &alertCommands{server: s},
 		Once: s.o.term != nil, ScriptFolder: filepath.Join(s.o.Data, scriptFolder), Healthy: s.healthyForHeartbeat, Metrics: s.metrics, Logger: s.logger,
 	})
 	if err != nil {
@@ -151,6 +151,9 @@ func (a alerting) Apply(ctx context.Context, text []byte, replace bool) error {
 	config, err := alert.Parse(text)
 	if err != nil {
 		return &api.Error{Status: http.StatusUnprocessableEntity, Code: "alerting", Message: err.Error()}
+	}
+	if err := a.mayHaveCommands(ctx, config); err != nil {
+		return err
 	}
 	return apiError(a.alerter.Apply(ctx, config, replace))
 }

@@ -315,7 +315,7 @@ func (a *alerts) operation(path string, r row) object {
 		}
 		o["receivers"] = names
 	default:
-		a.leave("operations that run commands", 1, "actions here send messages; use a script or webhook as media type")
+		a.leave("operations that run commands", 1, "make a media type of kind command for those that run on agents, and name it in the action")
 		return nil
 	}
 	if orZero(r["recovery"]) == "0" {

@@ -224,7 +224,7 @@ func (c *call) readOperation(p *params, of int, known *alert.Config) (out alert.
 			p.fail("operationtype", "value must be 0")
 		}
 	default:
-		p.fail("operationtype", "actions here send messages; to run something use a media type that is a script or webhook")
+		p.fail("operationtype", "operations here send messages; to run a command on the host, make a media type of kind command on the page, and give the operation a receiver that has it")
 	}
 	if of == 0 {
 		out.From, out.To = int(p.number("esc_step_from", 1, 10_000)), int(p.number("esc_step_to", 1, 10_000))

@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -142,6 +144,76 @@ func TestTasks_refused(t *testing.T) {
 		if out, err := s.try(args...); err == nil || !strings.Contains(out, want) {
 			t.Errorf("%q: %v, %s, want %s", args, err, out, want)
 		}
+	}
+}
+
+// remedies is the alerting configuration of TestTasks_action.
+const remedies = `media: [{name: remedy, command: {line: "echo {ALERT.KIND} {EVENT.VALUE} of {HOST.ID} >> %s"}}]
+receivers: [{name: machine, media: [{media: remedy, to: host}]}]
+actions: [{name: repair, operations: [{receivers: [machine]}]}]
+`
+
+// An action has agents run a command, directly and behind a proxy, once for each problem and not at its end; the audit log has it.
+func TestTasks_action(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "")
+	port := strconv.Itoa(startCommandAgent(t))
+	host := func(name, proxy string) object {
+		h := object{
+			"host": name, "interfaces": []object{{"ip": "127.0.0.1", "port": port, "interface_ref": "if1"}},
+			"items": []object{{
+				"name": "state", "type": "TRAP", "key": "state", "delay": "0", "value_type": "UNSIGNED",
+				"triggers": []object{{"name": "down", "expression": "last(/" + name + "/state)=0", "priority": "HIGH"}},
+			}},
+		}
+		if proxy != "" {
+			h["proxy"] = object{"name": proxy}
+		}
+		return h
+	}
+	s.tell("proxies", "add", "branch")
+	p := startTidemarkProxy(t, s.trapper, "")
+	s.importHosts(host("near", ""), host("far", "branch"))
+	until(t, "commands run behind the proxy", func() bool { _, err := s.try("host", "run", "far", "echo"); return err == nil })
+	until(t, "the agent runs a command", func() bool { _, err := s.try("host", "run", "near", "echo"); return err == nil })
+	mark := filepath.Join(s.dir, "mark")
+	s.tell("alert", "apply", write(t, s.dir, "alerts.yaml", fmt.Sprintf(remedies, mark)))
+	lines := func() []string {
+		text, _ := os.ReadFile(mark) // it is not there before the first command
+		list := strings.Split(strings.TrimSpace(string(text)), "\n")
+		slices.Sort(list)
+		return list
+	}
+	until(t, "values are taken", func() bool {
+		return sendTo(s.trapper, fmt.Sprintf("near state %d 0 0\n", time.Now().Unix())) && sendTo(p.address, fmt.Sprintf("far state %d 0 0\n", time.Now().Unix()))
+	})
+	until(t, "both problems have their command run", func() bool { return len(lines()) >= 2 })
+	until(t, "the end of both problems is taken", func() bool {
+		return sendTo(s.trapper, fmt.Sprintf("near state %d 0 1\n", time.Now().Unix())) && sendTo(p.address, fmt.Sprintf("far state %d 0 1\n", time.Now().Unix()))
+	})
+	var problems struct{ Problems []struct{ Host string } }
+	until(t, "both problems are over", func() bool {
+		s.get("/api/problems", url.Values{"open": {"true"}}, &problems)
+		return len(problems.Problems) == 0
+	})
+	until(t, "alerting has nothing to do", func() bool {
+		out, err := s.try("alert", "list", "--state", "waiting")
+		return err == nil && !strings.Contains(out, "remedy")
+	})
+	var hosts struct{ Hosts []struct{ ID, Host string } }
+	s.get("/api/hosts", nil, &hosts)
+	var want []string
+	for _, h := range hosts.Hosts {
+		if h.Host == "near" || h.Host == "far" {
+			want = append(want, "problem 1 of "+h.ID)
+		}
+	}
+	slices.Sort(want)
+	if got := lines(); !slices.Equal(got, want) {
+		t.Errorf("the commands wrote %q, want %q", got, want)
+	}
+	if out := s.tell("audit", "list"); strings.Count(out, "run command") != 2 {
+		t.Errorf("the audit log:\n%s", out)
 	}
 }
 

@@ -41,6 +41,9 @@ test('whom an operation tells', () => {
 
 test('media', () => {
   expect(mediaWords({ name: 'm', mail: { server: 'h:25', from: 'f' } })).toBe('mail from f over h:25');
+  expect(mediaWords({ name: 'm', command: { line: 'restart' } })).toBe('command on the host: restart');
+  expect(kindOf({ name: 'm', command: { line: 'x' } })).toBe('command');
+  expect(mediaProblems(newMedia('m', 'command'), '')).toEqual(['Command: it is empty']);
   expect(mediaWords({ name: 'm', zabbix_webhook: { script: 'return 1' } })).toContain('webhook in JavaScript');
 });
 

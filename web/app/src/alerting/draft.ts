@@ -81,7 +81,7 @@ export function receiverProblems(receiver: Receiver): string[] {
 }
 
 /** KINDS are the kinds of media types: the field of each, and its name. */
-export const KINDS = { mail: 'Mail', webhook: 'Webhook (JSON)', zabbix_webhook: 'Webhook in JavaScript', script: 'Script' } as const;
+export const KINDS = { mail: 'Mail', webhook: 'Webhook (JSON)', zabbix_webhook: 'Webhook in JavaScript', script: 'Script', command: 'Command on the host' } as const;
 export type Kind = keyof typeof KINDS;
 
 /** kindOf says which kind a media type is. */
@@ -97,6 +97,8 @@ export function newMedia(name: string, kind: Kind): Media {
       return { name, webhook: { url: '', body } };
     case 'script':
       return { name, script: { name: '' } };
+    case 'command':
+      return { name, command: { line: '' } };
   }
   return { name, ticket: true, zabbix_webhook: { script: '', parameters: { To: '{ALERT.SENDTO}', Subject: '{ALERT.SUBJECT}', Message: '{ALERT.MESSAGE}' } } };
 }
@@ -117,6 +119,7 @@ export function mediaProblems(media: Media, body: string): string[] {
     }
   }
   if (media.script !== undefined && media.script.name.trim() === '') list.push('Program: its name is empty');
+  if (media.command !== undefined && media.command.line.trim() === '') list.push('Command: it is empty');
   if (media.zabbix_webhook !== undefined && media.zabbix_webhook.script.trim() === '') list.push('Script: it is empty');
   return list.filter(Boolean);
 }

@@ -52,6 +52,12 @@ export function MediaForm({ alerting, media, fresh, done }: MediaProps) {
           </>
         )}
         {draft.zabbix_webhook !== undefined && <ScriptFields media={draft} put={put} />}
+        {draft.command !== undefined && (
+          <>
+            <Field label="Command" value={draft.command.line} set={(line) => put({ command: { line } })} hint="A line for the shell of the problem's host; of macros only {EVENT.ID}, {EVENT.VALUE}, {EVENT.NSEVERITY}, {EVENT.TIMESTAMP}, {ALERT.KIND} and {HOST.ID}" />
+            <p class="muted">The agent must allow system.run. Give a receiver this media type with the address host, and name the receiver in the steps of an action. Only administrators add and change commands.</p>
+          </>
+        )}
         {draft.script !== undefined && (
           <>
             <Field label="Program" value={draft.script.name} set={(name) => put({ script: { ...draft.script!, name } })} hint="A file in the folder alertscripts of the data folder" />

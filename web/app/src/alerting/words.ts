@@ -64,6 +64,7 @@ export function mediaWords(media: Media): string {
   if (media.mail !== undefined) return `mail from ${media.mail.from} over ${media.mail.server}`;
   if (media.webhook !== undefined) return `webhook ${media.webhook.url}`;
   if (media.script !== undefined) return `script ${media.script.name}`;
+  if (media.command !== undefined) return `command on the host: ${media.command.line}`;
   return 'webhook in JavaScript';
 }
 

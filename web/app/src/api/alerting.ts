@@ -29,6 +29,7 @@ export interface Media {
   mail?: { server: string; from: string; security?: string; user?: string; html?: boolean };
   webhook?: { url: string; method?: string; headers?: Record<string, string>; body?: unknown; allow?: string[] };
   script?: { name: string; arguments?: string[] };
+  command?: { line: string };
   zabbix_webhook?: { script: string; parameters?: Record<string, string>; tags?: boolean; allow?: string[] };
   ticket?: boolean;
   secrets?: Record<string, string>;
