@@ -73,7 +73,7 @@ func TestZabbix_actions(t *testing.T) {
 	}
 	for want, sent := range map[string]string{
 		"has no address":                       fmt.Sprintf(`{"actionid":%q,"operations":[{"operationtype":0,"opmessage_usr":[{"userid":%q}]}]}`, id, carl),
-		"media type of kind command":          fmt.Sprintf(`{"actionid":%q,"operations":[{"operationtype":1,"opcommand":{}}]}`, id),
+		"media type of kind command":           fmt.Sprintf(`{"actionid":%q,"operations":[{"operationtype":1,"opcommand":{}}]}`, id),
 		"value must be one of 0, 1, 2":         fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":99,"value":"x"}]}}`, id),
 		`conditions/1": the parameter "value"`: fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":3,"operator":2}]}}`, id),
 		`conditions/1/value": cannot be empty`: fmt.Sprintf(`{"actionid":%q,"filter":{"evaltype":0,"conditions":[{"conditiontype":25,"operator":2,"value":""}]}}`, id),
