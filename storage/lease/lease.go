@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/sys/unix"
 )
 
@@ -163,7 +164,7 @@ func (l *Lease) connect(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.o.connectTime())
 	defer cancel()
-	conn, err := l.dial(ctx)
+	conn, err := l.dial(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -178,11 +179,17 @@ func (l *Lease) connect(ctx context.Context) error {
 	return nil
 }
 
-// dial opens a connection for statements of the lease.
-func (l *Lease) dial(ctx context.Context) (*pgx.Conn, error) {
+// dial opens a connection for statements of the lease. noticed, which may be nil, gets what the database remarks on them, in the goroutine that waits for them.
+func (l *Lease) dial(ctx context.Context, noticed func(*pgconn.Notice)) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.o.connectTime())
 	defer cancel()
-	return pgx.ConnectConfig(ctx, l.config)
+	config := l.config.Copy()
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		if noticed != nil {
+			noticed(n)
+		}
+	}
+	return pgx.ConnectConfig(ctx, config)
 }
 
 // asynchronously lets the commit of a transaction come back before the disk has it.

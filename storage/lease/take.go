@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // sessionsSQL finds the sessions that an earlier term has left, which may be those of a machine that does not answer.
@@ -118,9 +119,15 @@ func (l *Lease) secure(ctx context.Context, t *Term) error {
 	}
 }
 
-// store comes back when the begin of a term is on disk. Without its row, pgx.ErrNoRows, it never will be.
+// store comes back when the begin of a term is on disk, and on that of the replicas that commits wait for. Without its row, pgx.ErrNoRows, it never will be.
+// statement_timeout does not cut its commit: PostgreSQL ends that clock before it commits.
 func (l *Lease) store(ctx context.Context, t *Term) error {
-	conn, err := l.dial(ctx)
+	var unreplicated error
+	conn, err := l.dial(ctx, func(n *pgconn.Notice) {
+		if Unreplicated(n) {
+			unreplicated = ErrUnreplicated
+		}
+	})
 	if err != nil {
 		return err
 	}
@@ -129,7 +136,7 @@ func (l *Lease) store(ctx context.Context, t *Term) error {
 		defer cancel()
 		_ = conn.Close(closing) // whatever it says, the connection is gone
 	}()
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		var epoch int64
 		err := tx.QueryRow(ctx, "SELECT epoch FROM tidemark_lease WHERE epoch = $1 AND (extract(epoch FROM since) * 1000000)::bigint = $2 FOR KEY SHARE", t.epoch, t.since/1000).Scan(&epoch)
 		if err == nil { // the commit waits for the disk if something was written
@@ -137,6 +144,10 @@ func (l *Lease) store(ctx context.Context, t *Term) error {
 		}
 		return err
 	})
+	if err == nil {
+		err = unreplicated
+	}
+	return err
 }
 
 // giveUp ends a term that never began for anybody.

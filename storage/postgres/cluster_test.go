@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -136,5 +137,7 @@ func (c *cluster) stall(t testing.TB, dsn string) (resume func()) {
 	stop()
 	<-ended
 	_ = probe.Close(ctx) // it is broken
-	return func() { configure("ALTER SYSTEM RESET synchronous_standby_names") }
+	resume = sync.OnceFunc(func() { configure("ALTER SYSTEM RESET synchronous_standby_names") })
+	t.Cleanup(resume) // what cleans up behind a test that failed commits, too
+	return resume
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"tidemark/model"
+	"tidemark/storage/lease"
 	"tidemark/storage/spool"
 )
 
@@ -32,6 +33,8 @@ const (
 type writer struct {
 	db   *DB
 	conn *pgx.Conn
+	// unreplicated is set when a commit came back before the replicas had it.
+	unreplicated bool
 }
 
 func newWriter(db *DB) *writer { return &writer{db: db} }
@@ -248,6 +251,7 @@ func (w *writer) connect(ctx context.Context) error {
 	}
 	setTimeouts(config.RuntimeParams, w.db.o.WriteTimeout, "tidemark writer")
 	w.db.watch(config)
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { w.unreplicated = w.unreplicated || lease.Unreplicated(n) }
 	if w.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
 		return err
 	}
@@ -410,7 +414,7 @@ func (w *writer) transact(ctx context.Context, batches []*pending, rows []row, w
 	if err != nil {
 		return err
 	}
-	if err := tx.Commit(ctx); err != nil {
+	if err := w.commit(ctx, tx); err != nil {
 		return err
 	}
 	if w.db.journal != nil {
@@ -418,4 +422,14 @@ func (w *writer) transact(ctx context.Context, batches []*pending, rows []row, w
 	}
 	w.db.noteTables(touched)
 	return nil
+}
+
+// commit fails, too, when the transaction is committed and may not be on the replicas that commits wait for: it is then written again, which finds its rows.
+func (w *writer) commit(ctx context.Context, tx pgx.Tx) error {
+	w.unreplicated = false
+	err := tx.Commit(ctx)
+	if err == nil && w.unreplicated {
+		err = lease.ErrUnreplicated
+	}
+	return err
 }
