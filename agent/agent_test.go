@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,13 +94,14 @@ func TestRun_doesWhatAServerAsks(t *testing.T) {
 	}
 	eventually(t, "values of six items", func() bool { return len(values()) == 6 })
 	eventually(t, "a bare success", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.requests[zbx.ActiveChecks] > 0 })
+	// A busy machine may be late for some seconds, not for all of them.
+	eventually(t, "a value at the start of a second", func() bool {
+		return slices.ContainsFunc(f.rows(""), func(g got) bool { return g.itemID == 12 && g.value != "" && g.at%1e9 <= 100e6 })
+	})
 	a.stop()
 	v := values()
 	if v[11].value != "1" || v[11].unsupported {
 		t.Errorf("agent.ping: %+v", v[11])
-	}
-	if v[12].value == "" || v[12].at%1e9 > 100e6 {
-		t.Errorf("system.hostname each second: %+v", v[12])
 	}
 	if v[13].value != "Unsupported item key." || !v[13].unsupported {
 		t.Errorf("no.such.key: %+v", v[13])

@@ -23,7 +23,7 @@ const (
 	// diskBytes is the size of the file system, which holds an engine of the smallest quota and what others write.
 	diskBytes = 448 << 20
 	// recovery is how long after room came back values must be taken again.
-	recovery  = 10 * time.Second
+	recovery  = 30 * time.Second
 	fullItems = 500
 )
 
