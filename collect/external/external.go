@@ -40,7 +40,13 @@ type Checker struct {
 }
 
 // New returns a checker of the programs in a folder, which need not exist.
-func New(folder string) *Checker { return &Checker{folder} }
+func New(folder string) *Checker {
+	// Programs run in the folder, from where a relative name leads elsewhere.
+	if absolute, err := filepath.Abs(folder); err == nil && folder != "" {
+		folder = absolute
+	}
+	return &Checker{folder}
+}
 
 // Kind returns the kind of checks that a poller makes with the checker.
 func (c *Checker) Kind() poller.Kind {

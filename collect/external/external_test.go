@@ -72,6 +72,20 @@ func TestChecker(t *testing.T) {
 	}
 }
 
+// A data folder may be named from where the server was started.
+func TestChecker_relativeFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll("data/scripts", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	script(t, "data/scripts", "here.sh", `echo "$1 $(basename "$PWD")"`)
+	results := make([]poller.Result, 1)
+	New("data/scripts").Check(t.Context(), []*poller.Task{{Item: &model.Item{Type: model.External, Key: "here.sh[a]"}}}, results)
+	if results[0].Outcome != poller.Value || string(results[0].Text) != "a scripts" {
+		t.Errorf("%v %q", results[0].Outcome, results[0].Text)
+	}
+}
+
 func TestProgram_cut(t *testing.T) {
 	p := Program{Path: "/bin/sh", Arguments: []string{"-c", "echo 0123456789; exit 2"}, Folder: "/", LimitBytes: 4, Cut: true}
 	out, err := p.Run(t.Context())
