@@ -253,8 +253,8 @@ func (s *topScreen) detail() []string {
 	lines = append(lines, strings.Split(ansi.Hardwrap(r.Shape, s.width, true), "\n")...)
 	lines = append(lines, "",
 		fmt.Sprintf("load %s   %s req/s   %d requests and %d errors since the start", percent(r.Load), amount(r.Rate), r.Requests, r.Errors),
-		fmt.Sprintf("p50 %s   p95 %s   p99 %s   max %s   in %sB/s   out %sB/s   %s documents/s",
-			millis(r.P50Millis), millis(r.P95Millis), millis(r.P99Millis), millis(r.MaxMillis), amount(r.InRate), amount(r.OutRate), amount(r.Documents)))
+		fmt.Sprintf("p50 %s   p95 %s   p99 %s   max %s", millis(r.P50Millis), millis(r.P95Millis), millis(r.P99Millis), millis(r.MaxMillis)),
+		fmt.Sprintf("in %sB/s   out %sB/s%s", amount(r.InRate), amount(r.OutRate), documentRate(r.Documents)))
 	for _, c := range r.Codes {
 		lines = append(lines, fmt.Sprintf("error %d: %d times", c.Code, c.Count))
 	}
@@ -268,6 +268,14 @@ func (s *topScreen) detail() []string {
 		lines = append(lines, fmt.Sprintf("%8s … %-8s %8d %s", millis(b.From), millis(b.To), b.Count, strings.Repeat("▇", length)))
 	}
 	return lines
+}
+
+// documentRate says how many documents a second replies told of; nothing where none did, because long batches are not counted.
+func documentRate(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return "   " + amount(v) + " documents/s"
 }
 
 // foot is the last line.

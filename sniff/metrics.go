@@ -137,6 +137,7 @@ func writeCounters(w io.Writer, c *Counters) {
 	}
 	counter("tidemark_sniff_frames_total", "Frames that were decoded.", c.Frames)
 	counter("tidemark_sniff_kernel_received_total", "Frames that passed the filter in the kernel.", c.Source.Received)
+	counter("tidemark_sniff_kernel_copies_total", "Of these, frames that loopback shows twice: the copy was left out, and is no loss.", c.Source.Outgoing)
 	counter("tidemark_sniff_kernel_dropped_total", "Frames that the kernel dropped because the ring was full.", c.Source.Dropped)
 	counter("tidemark_sniff_kernel_freezes_total", "How often the ring was full.", c.Source.Freezes)
 	counter("tidemark_sniff_duplicates_total", "Segments that were captured before; they are no loss.", c.Flow.Duplicates)

@@ -110,7 +110,7 @@ func TestFile(t *testing.T) {
 
 func TestFile_bad(t *testing.T) {
 	for name, file := range map[string][]byte{
-		"empty": nil, "foreign": []byte("GIF89a, not a capture at all"),
+		"empty": nil, "packed": {0x1f, 0x8b, 8, 0, 0, 0, 0, 0}, "foreign": []byte("GIF89a, not a capture at all"),
 		"huge packet": append(pcapFile(binary.LittleEndian, magicMicros)[:24], 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0),
 	} {
 		f, err := NewFile(bytes.NewReader(file))

@@ -65,6 +65,9 @@ func NewFile(r io.Reader) (*File, error) {
 		f.order = binary.BigEndian
 		return f, f.classicHeader(big)
 	}
+	if head[0] == 0x1f && head[1] == 0x8b {
+		return nil, errors.New("capture file: it is packed with gzip; unpack it first: gzip -dc FILE | tidemark mongo report --pcap -")
+	}
 	return nil, fmt.Errorf("capture file: the first bytes are %x; expected a pcap or pcapng file", head)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -81,9 +82,22 @@ func findInterface(name string) (index int, isLoopback bool, err error) {
 	}
 	device, err := net.InterfaceByName(name)
 	if err != nil {
-		return 0, false, fmt.Errorf("capture: interface %q: %w", name, err)
+		return 0, false, fmt.Errorf("capture: there is no interface %q; there are: %s, any", name, interfaceNames())
 	}
 	return device.Index, device.Flags&net.FlagLoopback != 0, nil
+}
+
+// interfaceNames lists the machine's devices.
+func interfaceNames() string {
+	devices, err := net.Interfaces()
+	if err != nil {
+		return "?"
+	}
+	var names []string
+	for _, d := range devices {
+		names = append(names, d.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 func (r *Ring) setUp(o RingOptions, index int, isLoopback bool) error {
