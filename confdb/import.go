@@ -114,52 +114,15 @@ func (d *DB) Import(ctx context.Context, name string, src []byte, o ImportOption
 
 // importThen imports, and before the transaction ends calls then, if not nil.
 func (d *DB) importThen(ctx context.Context, name string, src []byte, o ImportOptions, then func(*change) error) (*Report, error) {
-	r := &Report{File: name, Remarks: []Remark{}, Plan: o.Plan}
-	x, tree, err := decodeExport(src, r, &o)
+	in, err := readIncoming(name, src, o)
 	if err != nil {
-		return nil, fmt.Errorf("import %s: %w", name, err)
-	}
-	if n := len(x.hosts) + len(x.templates); o.Plan && n > maxPlanOwners {
-		return nil, fmt.Errorf("import %s: %w", name, fileError{fmt.Errorf("%d hosts and templates, and a plan takes at most %d; plan the file in parts", n, maxPlanOwners)})
-	}
-	if o.Exact {
-		o.DeleteMissing = true
-	}
-	x.foreign(r, o.Only)
-	// An owner with a mistake was left out; the report says more than that it is missing.
-	if !r.lost() {
-		if err := x.only(o.Only); err != nil {
-			return nil, err
-		}
-	}
-	if list := slices.Concat(x.hosts, x.templates); len(list) == 1 {
-		r.Owner = list[0].technical
+		return nil, err
 	}
 	err = d.change(ctx, "import "+name, func(c *change) error {
-		i := &importer{
-			change: c, report: r, options: o, groupUUIDs: make(map[string]string),
-			owners: make(map[ownerKey]int64), unchanged: make(map[ownerKey]bool), replaced: make(map[ownerKey]bool), affected: make(map[model.TemplateID]bool), relink: make(map[model.HostID]bool),
-		}
-		if o.Builtin {
-			if err := i.keepOthers(ctx, x); err != nil {
-				return err
-			}
-		}
-		if err := i.run(ctx, x); err != nil {
+		if err := in.write(ctx, c, then); err != nil {
 			return err
 		}
-		if err := i.noteChanged(ctx); err != nil {
-			return err
-		}
-		if err := i.checkItems(ctx, x); err != nil {
-			return err
-		}
-		if then != nil {
-			if err := then(c); err != nil {
-				return err
-			}
-		}
-		if o.Plan || o.Strict && r.lost() {
+		if o.Plan || in.options.Strict && in.report.lost() {
 			return errPlanned
 		}
 		return nil
@@ -167,14 +130,13 @@ func (d *DB) importThen(ctx context.Context, name string, src []byte, o ImportOp
 	if err != nil && !errors.Is(err, errPlanned) {
 		return nil, err
 	}
-	r.finish(tree)
-	if o.Strict && r.lost() {
-		return nil, &RefusedError{r}
+	if err := in.finish(); err != nil {
+		return nil, err
 	}
 	if !o.Plan {
 		d.imports.Inc()
 	}
-	return r, nil
+	return in.report, nil
 }
 
 // Draft is Import with Plan, and returns how a host would be configured then; nil when there would be no such host.

@@ -230,11 +230,8 @@ func (c *configurator) list(r *http.Request) (any, error) {
 	for _, p := range c.server.proxies.list() {
 		out.Proxies = append(out.Proxies, p.Name)
 	}
-	for _, m := range macros {
-		if m.Secret {
-			m.Value = ""
-		}
-		out.GlobalMacros = append(out.GlobalMacros, globalMacro{Macro: m.Name, Value: m.Value, Secret: m.Secret})
+	for i := range macros {
+		out.GlobalMacros = append(out.GlobalMacros, shownMacro(&macros[i]))
 	}
 	return out, nil
 }

@@ -70,6 +70,7 @@ func (s *Server) routes() []api.Route {
 	routes = append(routes, s.commandRoutes()...)
 	routes = append(routes, s.network.routes()...)
 	routes = append(routes, s.regexpRoutes()...)
+	routes = append(routes, s.globalMacroRoutes()...)
 	routes = append(routes, s.storageRoutes()...)
 	routes = append(routes, s.standbyRoutes()...)
 	routes = append(routes, s.leaseRoutes()...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"tidemark/access"
 	"tidemark/alert"
@@ -94,14 +95,8 @@ func (o zabbixObjects) importOptions(deletes zabbix.Deletes) confdb.ImportOption
 // load takes an export over.
 func (o zabbixObjects) load(ctx context.Context, name string, content []byte, options confdb.ImportOptions) (*confdb.Report, error) {
 	report, err := o.db.Import(ctx, name, content, options)
-	var unreadable *confdb.UnreadableError
-	switch {
-	case errors.As(err, &unreadable):
-		return nil, err
-	case err != nil && ctx.Err() == nil:
-		return nil, &api.Error{Status: http.StatusUnprocessableEntity, Code: "import", Message: err.Error()}
-	case err != nil:
-		return nil, err
+	if err != nil {
+		return nil, importError(ctx, err)
 	}
 	if report.Changed() && !options.Plan {
 		return report, o.refresh(ctx)
@@ -156,23 +151,41 @@ func (o zabbixObjects) Document(ctx context.Context, kind, name string) ([]byte,
 	return d.JSON, apiError(err)
 }
 
-// PutDocument implements zabbix.Objects.
-func (o zabbixObjects) PutDocument(ctx context.Context, kind, name string, text []byte, create bool) error {
+// PutDocuments implements zabbix.Objects.
+func (o zabbixObjects) PutDocuments(ctx context.Context, list []zabbix.Document) error {
 	c := &configurator{server: o.Server}
-	if kind == "host" {
-		var err error
-		if text, err = c.limit(ctx, text); err != nil {
-			return err
+	files := make([]confdb.File, 0, len(list))
+	for _, d := range list {
+		text := d.Text
+		if d.Kind == "host" {
+			var err error
+			if text, err = c.limit(ctx, text); err != nil {
+				return err
+			}
 		}
+		options := c.options()
+		options.Exact, options.Create = true, d.Create
+		if options.Only.Kind = d.Kind; !d.Create {
+			options.Only.Name = d.Name
+		}
+		files = append(files, confdb.File{Name: d.Kind + " " + d.Name, Src: text, Options: options})
 	}
-	options := c.options()
-	options.Exact, options.Strict = true, true
-	options.Create, options.Only = create, confdb.OwnerName{Kind: kind, Name: name}
-	if create {
-		options.Only.Name = ""
+	reports, err := o.db.ImportAll(ctx, files)
+	if err != nil {
+		return importError(ctx, err)
 	}
-	_, err := o.load(ctx, kind+" "+name, text, options)
-	return err
+	if slices.ContainsFunc(reports, (*confdb.Report).Changed) {
+		return o.refresh(ctx)
+	}
+	return nil
+}
+
+// importError is an error of an import for who asked for it.
+func importError(ctx context.Context, err error) error {
+	if _, unreadable := errors.AsType[*confdb.UnreadableError](err); unreadable || ctx.Err() != nil {
+		return err
+	}
+	return &api.Error{Status: http.StatusUnprocessableEntity, Code: "import", Message: err.Error()}
 }
 
 // DeleteTemplate implements zabbix.Objects.

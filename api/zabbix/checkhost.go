@@ -1,6 +1,7 @@
 package zabbix
 
 import (
+	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -24,6 +25,19 @@ func isInterfaceIP(text string) bool {
 	}
 	_, err := netip.ParseAddr(text)
 	return err == nil
+}
+
+// missingAddress says what an interface lacks by which it can be asked, in Zabbix's words; empty for nothing.
+func missingAddress(useIP bool, ip, dns string) string {
+	switch {
+	case ip == "" && dns == "":
+		return "IP and DNS cannot be empty for host interface."
+	case useIP && ip == "":
+		return fmt.Sprintf("Interface with DNS %q cannot have empty IP address.", dns)
+	case !useIP && dns == "":
+		return fmt.Sprintf("Interface with IP %q cannot have empty DNS name while having \"Use DNS\" property.", ip)
+	}
+	return ""
 }
 
 // isInterfacePort reports whether a text can be the port of an interface: none, 0 to 65535, or one with macros.

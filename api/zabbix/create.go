@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"tidemark/access"
 	"tidemark/model"
 )
 
@@ -91,7 +90,6 @@ func createHosts(c *call) ([]byte, error) {
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	c.configuration = c.options.Configuration() // a call that held the lock may have made a host of the same name
-	hosts := make([]*exportHost, 0, len(texts))
 	var names []string
 	for i, text := range texts {
 		h, err := c.readHost(strconv.Itoa(i+1), text)
@@ -101,16 +99,14 @@ func createHosts(c *call) ([]byte, error) {
 		if slices.Contains(names, h.Host) {
 			return nil, invalidParams(`Invalid parameter "/%d": value (host)=(%s) already exists.`, i+1, h.Host)
 		}
-		hosts, names = append(hosts, h), append(names, h.Host)
+		names = append(names, h.Host)
+		if err := c.makeHost(h); err != nil {
+			return nil, err
+		}
 	}
-	export, err := encodeJSON(map[string]any{"zabbix_export": map[string]any{"version": "7.0", "hosts": hosts}})
-	if err != nil {
+	if err := c.putAll(); err != nil {
 		return nil, err
 	}
-	if err := c.options.Objects.Import(c.ctx, export, true, Deletes{}); err != nil {
-		return nil, err
-	}
-	access.Changed(c.ctx, "hosts", nil, map[string]any{"hosts": names})
 	ids := make([]string, len(names))
 	for h := range c.options.Configuration().Hosts() {
 		if i := slices.Index(names, h.Host); i >= 0 {
@@ -118,6 +114,25 @@ func createHosts(c *call) ([]byte, error) {
 		}
 	}
 	return encodeJSON(map[string]any{"hostids": ids})
+}
+
+// makeHost adds a host to those that are to be made.
+func (c *call) makeHost(h *exportHost) error {
+	text, err := encodeJSON(h)
+	if err != nil {
+		return err
+	}
+	o := newOwner("host", h.Host)
+	if err := json.Unmarshal(text, &o.members); err != nil {
+		return err
+	}
+	shown := *h
+	shown.Macros = withoutSecrets(h.Macros)
+	if text, err = encodeJSON(shown); err != nil {
+		return err
+	}
+	c.made(o)
+	return json.Unmarshal(text, &o.after) // what the audit log is told
 }
 
 // readHost reads a host that is to be made and checks that it may be.
@@ -205,6 +220,9 @@ func addInterfaces(place string, h *exportHost, n *newHost) error {
 		}
 		if !isInterfacePort(port) {
 			return invalidParams(`Invalid parameter "/%s/interfaces/%d/port": %s.`, place, i+1, wantPort)
+		}
+		if missing := missingAddress(yes(face.UseIP) == "YES", face.IP, face.DNS); missing != "" {
+			return invalidParams(`Invalid parameter "/%s/interfaces/%d": %s`, place, i+1, missing)
 		}
 		h.Interfaces = append(h.Interfaces, exportInterface{
 			Default: yes(face.Main), Type: types[kind], UseIP: yes(face.UseIP), IP: face.IP, DNS: face.DNS, Port: port, Ref: "if" + strconv.Itoa(i+1),

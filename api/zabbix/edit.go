@@ -5,16 +5,18 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
-	"tidemark/access"
 	"tidemark/model"
 )
 
 // owner is a host or template as its document has it; members that are not named here stay as they are.
 type owner struct {
 	kind, name string
-	document   exported
-	members    map[string]json.RawMessage
+	// create says that it is to be made.
+	create   bool
+	document exported
+	members  map[string]json.RawMessage
 	// changed are the members that were set, as they were and are, for the audit log.
 	before, after map[string]json.RawMessage
 	// decoded are members as objects knows them.
@@ -60,7 +62,9 @@ func (o *owner) set(member string, value any) error {
 		return err
 	}
 	delete(o.decoded, member)
-	o.before[member] = o.members[member]
+	if _, ok := o.before[member]; !ok { // what it was before the call, not before this object of it
+		o.before[member] = o.members[member]
+	}
 	o.after[member] = text
 	if string(text) == `""` || string(text) == "[]" || string(text) == "null" {
 		delete(o.members, member)
@@ -76,31 +80,6 @@ func list[T any](o *owner, member string) (all []T, err error) {
 		err = json.Unmarshal(text, &all)
 	}
 	return all, err
-}
-
-// put makes the change of a host or template, all of it or nothing.
-func (c *call) put(o *owner, create bool) error {
-	if len(o.after) == 0 {
-		return nil
-	}
-	one, err := encodeJSON([]any{o.members})
-	if err != nil {
-		return err
-	}
-	o.document.Export[o.kind+"s"] = one
-	text, err := encodeJSON(o.document)
-	if err != nil {
-		return err
-	}
-	if err := c.options.Objects.PutDocument(c.ctx, o.kind, o.name, text, create); err != nil {
-		return notAllowed(err)
-	}
-	var before any = o.before
-	if create {
-		before = nil
-	}
-	access.Changed(c.ctx, o.kind+" "+o.name, before, o.after)
-	return nil
 }
 
 // setTags sets tags that are given.
@@ -182,15 +161,20 @@ func (o *owner) setMacroList(macros []exportMacro) error {
 	if err := o.set("macros", macros); err != nil {
 		return err
 	}
+	text, err := encodeJSON(withoutSecrets(macros))
+	o.after["macros"] = text
+	return err
+}
+
+// withoutSecrets are macros for the audit log.
+func withoutSecrets(macros []exportMacro) []exportMacro {
 	shown := slices.Clone(macros)
 	for i := range shown {
 		if shown[i].Type != "" {
 			shown[i].Value = ""
 		}
 	}
-	text, err := encodeJSON(shown)
-	o.after["macros"] = text
-	return err
+	return shown
 }
 
 // setGroups makes a host a member of the groups with these ids and of no others. Groups that it enters or leaves must be the caller's.
@@ -270,6 +254,10 @@ func (p *params) fillInterface(face map[string]any, fresh bool) error {
 	}
 	if !isInterfacePort(p.text("port")) {
 		p.fail("port", wantPort)
+	}
+	ip, dns := textOf(face, "ip", ""), textOf(face, "dns", "")
+	if missing := missingAddress(face["useip"] != "NO", ip, dns); missing != "" && (fresh || p.has("useip") || p.has("ip") || p.has("dns")) {
+		p.keep(invalidParams(`Invalid parameter "/%s": %s`, strings.TrimSuffix(p.place, "/"), missing))
 	}
 	d, ok := p.child("details")
 	if !ok || len(d.object) == 0 {

@@ -246,6 +246,10 @@ type call struct {
 	templateList []Template
 	content      map[model.HostID]*contents
 	documents    map[model.HostID]*owner
+	// pending are the hosts and templates that the call changes.
+	pending []*owner
+	// renamed are triggers that the call changes, as they will be.
+	renamed      map[model.TriggerID]object
 	groupsByName map[string]uint64
 	// room is how many bytes the answer may have.
 	room int

@@ -2,7 +2,6 @@ package zabbix
 
 import (
 	"slices"
-	"strings"
 
 	"tidemark/access"
 	"tidemark/model"
@@ -53,10 +52,13 @@ func (p *params) fillGlobal(m *model.Macro) error {
 		m.Value = p.text("value")
 	}
 	if _, ok := p.get("type"); ok {
-		m.Secret = p.number("type", 0, 1) == 1
+		was := m.Secret
+		if m.Secret = p.number("type", 0, 1) == 1; was && !m.Secret {
+			p.require("value") // what was secret is never shown
+		}
 	}
 	p.accept("description")
-	if !strings.HasPrefix(m.Name, "{$") || !strings.HasSuffix(m.Name, "}") {
+	if !isMacroName(m.Name) {
 		p.fail("macro", "incorrect syntax near \""+m.Name+"\"")
 	}
 	return p.done()

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tidemark/access"
 	"tidemark/model"
@@ -33,66 +34,86 @@ func updateHosts(c *call) ([]byte, error) {
 	}
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	c.configuration = c.options.Configuration()
-	ids := []string{}
+	c.renew()
+	ids, then := []string{}, []func() error{}
 	for _, p := range list {
 		p.require("hostid")
 		h, err := c.editable(model.HostID(p.number("hostid", 0, math.MaxInt64)))
 		if err != nil {
 			return nil, err
 		}
-		if err := c.updateHost(p, h); err != nil {
+		id := formatID(h.ID)
+		if slices.Contains(ids, id) {
+			return nil, invalidParams(`Invalid parameter "/%s": value (hostid)=(%s) already exists.`, strings.TrimSuffix(p.place, "/"), id)
+		}
+		apply, err := c.updateHost(p, h)
+		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, formatID(h.ID))
+		ids, then = append(ids, id), append(then, apply)
+	}
+	if err := c.putThen(then); err != nil {
+		return nil, err
 	}
 	return encodeJSON(map[string]any{"hostids": ids})
 }
 
-// updateHost changes one host: first what its document holds, then its state, templates and proxy.
-func (c *call) updateHost(p *params, h *model.Host) error {
-	o, err := c.readOwner("host", h.Host)
-	if err != nil {
+// putThen puts the documents of hosts, and then makes the changes that are in none: all were checked before.
+func (c *call) putThen(then []func() error) error {
+	if err := c.putAll(); err != nil {
 		return err
+	}
+	for _, apply := range then {
+		if err := apply(); err != nil {
+			return notAllowed(err)
+		}
+	}
+	return nil
+}
+
+// updateHost changes what the document of one host holds, and returns how to change its state, templates and proxy.
+func (c *call) updateHost(p *params, h *model.Host) (apply func() error, err error) {
+	o, err := c.edit("host", h.Host)
+	if err != nil {
+		return nil, err
 	}
 	enable := p.text("status")
 	if enable != "" && enable != "0" && enable != "1" {
-		return invalidParams(`Invalid parameter "/%sstatus": value must be one of 0, 1.`, p.place)
+		return nil, invalidParams(`Invalid parameter "/%sstatus": value must be one of 0, 1.`, p.place)
 	}
 	link, replaced := c.templateRefs(p, "templates")
 	unlink, _ := c.templateRefs(p, "templates_clear")
 	proxy, assign, err := c.proxyOf(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.editHost(p, o, h); err != nil {
-		return err
+		return nil, err
 	}
 	if err := p.done(); err != nil {
-		return err
+		return nil, err
 	}
 	linked := func(list []Template, id model.TemplateID) bool {
 		return slices.ContainsFunc(list, func(t Template) bool { return t.ID == id })
 	}
 	for _, t := range h.Templates {
 		if replaced && !linked(link, t) && !linked(unlink, t) {
-			return invalidParams(`Invalid parameter "/%stemplates": template %d is linked and not in the list; what is unlinked here takes its items along, so name it in templates_clear.`, p.place, t)
+			return nil, invalidParams(`Invalid parameter "/%stemplates": template %d is linked and not in the list; what is unlinked here takes its items along, so name it in templates_clear.`, p.place, t)
 		}
 	}
 	link = slices.DeleteFunc(link, func(t Template) bool { return slices.Contains(h.Templates, t.ID) })
 	unlink = slices.DeleteFunc(unlink, func(t Template) bool { return !slices.Contains(h.Templates, t.ID) })
-	if err := c.put(o, false); err != nil {
-		return err
-	}
-	access.Changed(c.ctx, "host "+h.Host, map[string]any{"enabled": h.Enabled, "templates": h.Templates},
-		map[string]any{"enabled": enable == "0" || enable == "" && h.Enabled, "link": names(link), "unlink": names(unlink)})
-	if assign {
-		if err := c.options.Objects.SetHostProxy(c.ctx, h.ID, proxy); err != nil {
-			return notAllowed(err)
+	return func() error {
+		access.Changed(c.ctx, "host "+h.Host, map[string]any{"enabled": h.Enabled, "templates": h.Templates},
+			map[string]any{"enabled": enable == "0" || enable == "" && h.Enabled, "link": names(link), "unlink": names(unlink)})
+		if assign {
+			if err := c.options.Objects.SetHostProxy(c.ctx, h.ID, proxy); err != nil {
+				return err
+			}
+			access.Changed(c.ctx, "proxy of host "+h.Host, nil, proxy)
 		}
-		access.Changed(c.ctx, "proxy of host "+h.Host, nil, proxy)
-	}
-	return notAllowed(c.applyHost(h, enable, link, unlink))
+		return c.applyHost(h, enable, link, unlink)
+	}, nil
 }
 
 // editHost sets what is given in a host's document.
@@ -143,8 +164,8 @@ func (c *call) proxyOf(p *params) (name string, given bool, err error) {
 	return "", false, errNotAllowed
 }
 
-// eachHost reads the hosts of a mass change and changes the document of each.
-func (c *call) eachHost(ids idSet, change func(*owner, *model.Host) error) ([]byte, error) {
+// eachHost reads the hosts of a mass change and changes the document of each; change returns what is to be changed besides, nil for nothing.
+func (c *call) eachHost(ids idSet, change func(*owner, *model.Host) (apply func() error, err error)) ([]byte, error) {
 	if len(ids) == 0 {
 		return nil, invalidParams(`Invalid parameter "/hosts": cannot be empty.`)
 	}
@@ -162,19 +183,23 @@ func (c *call) eachHost(ids idSet, change func(*owner, *model.Host) error) ([]by
 		}
 		hosts = append(hosts, h)
 	}
-	texts := []string{}
+	texts, then := []string{}, []func() error{}
 	for _, h := range hosts {
-		o, err := c.readOwner("host", h.Host)
+		o, err := c.edit("host", h.Host)
 		if err != nil {
 			return nil, err
 		}
-		if err := change(o, h); err != nil {
+		apply, err := change(o, h)
+		if err != nil {
 			return nil, err
 		}
-		if err := c.put(o, false); err != nil {
-			return nil, err
+		if apply != nil {
+			then = append(then, apply)
 		}
 		texts = append(texts, formatID(h.ID))
+	}
+	if err := c.putThen(then); err != nil {
+		return nil, err
 	}
 	slices.SortFunc(texts, compareNumbers)
 	return encodeJSON(map[string]any{"hostids": texts})
@@ -206,21 +231,21 @@ func massAddHosts(c *call) ([]byte, error) {
 	if err := c.done(); err != nil {
 		return nil, err
 	}
-	return c.eachHost(hosts, func(o *owner, h *model.Host) error {
+	return c.eachHost(hosts, func(o *owner, h *model.Host) (func() error, error) {
 		if len(groups) > 0 {
 			ids := c.groupIDs(h)
 			for id := range groups {
 				ids[id] = true
 			}
 			if err := c.setGroups(o, ids); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if err := o.addMacros(macros); err != nil {
-			return err
+			return nil, err
 		}
 		more := slices.DeleteFunc(slices.Clone(link), func(t Template) bool { return slices.Contains(h.Templates, t.ID) })
-		return c.applyHost(h, "", more, nil)
+		return func() error { return c.applyHost(h, "", more, nil) }, nil
 	})
 }
 
@@ -252,27 +277,27 @@ func massRemoveHosts(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.eachHost(hosts, func(o *owner, h *model.Host) error {
+	return c.eachHost(hosts, func(o *owner, h *model.Host) (func() error, error) {
 		if len(groups) > 0 {
 			ids := c.groupIDs(h)
 			for id := range groups {
 				delete(ids, id)
 			}
 			if err := c.setGroups(o, ids); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if len(macros) > 0 {
 			have, err := list[exportMacro](o, "macros")
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if err := o.setMacroList(slices.DeleteFunc(have, func(m exportMacro) bool { return slices.Contains(macros, m.Macro) })); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		gone := slices.DeleteFunc(slices.Clone(known), func(t Template) bool { return !templates[uint64(t.ID)] || !slices.Contains(h.Templates, t.ID) })
-		return c.applyHost(h, "", nil, gone)
+		return func() error { return c.applyHost(h, "", nil, gone) }, nil
 	})
 }
 
@@ -280,18 +305,18 @@ func massRemoveHosts(c *call) ([]byte, error) {
 func massUpdateHosts(c *call) ([]byte, error) {
 	hosts, _ := c.references("hosts", "hostid", "hostids")
 	enable := c.text("status")
-	return c.eachHost(hosts, func(o *owner, h *model.Host) error {
+	return c.eachHost(hosts, func(o *owner, h *model.Host) (func() error, error) {
 		p := *c.params // each host reads all of the parameters
 		if enable != "" && enable != "0" && enable != "1" {
 			p.fail("status", "value must be one of 0, 1")
 		}
 		if err := c.editHost(&p, o, h); err != nil {
-			return err
+			return nil, err
 		}
 		if err := p.done(); err != nil {
-			return err
+			return nil, err
 		}
-		return c.applyHost(h, enable, nil, nil)
+		return func() error { return c.applyHost(h, enable, nil, nil) }, nil
 	})
 }
 
@@ -302,7 +327,7 @@ func massGroups(c *call, add bool) ([]byte, error) {
 	if err := c.done(); err != nil {
 		return nil, err
 	}
-	_, err := c.eachHost(hosts, func(o *owner, h *model.Host) error {
+	_, err := c.eachHost(hosts, func(o *owner, h *model.Host) (func() error, error) {
 		ids := c.groupIDs(h)
 		for id := range groups {
 			if add {
@@ -311,7 +336,7 @@ func massGroups(c *call, add bool) ([]byte, error) {
 				delete(ids, id)
 			}
 		}
-		return c.setGroups(o, ids)
+		return nil, c.setGroups(o, ids)
 	})
 	if err != nil {
 		return nil, err

@@ -219,7 +219,8 @@ func createItems(c *call) ([]byte, error) {
 			return "", err
 		}
 		item := object{"key": p.text("key_")}
-		if slices.ContainsFunc(c.itemsOf(h), func(r itemRow) bool { return r.item != nil && r.Key == item["key"] }) {
+		same := func(r itemRow) bool { return r.item != nil && r.Key == item["key"] }
+		if slices.ContainsFunc(c.itemsOf(h), same) || slices.ContainsFunc(items, func(i object) bool { return i["key"] == item["key"] }) {
 			return "", invalidParams("An item with key %q already exists on the %s %q.", item["key"], kindOf(h), h.Host)
 		}
 		if err := c.fillItem(p, item, h, o); err != nil {
@@ -255,14 +256,16 @@ func (c *call) ownItem(id string) (*model.Host, itemRow, error) {
 	return h, r, nil
 }
 
-// itemInParams finds the host or template of an item that itemid names.
-func (c *call) itemInParams(p *params) (*model.Host, error) {
-	p.require("itemid")
-	if p.failed != nil {
-		return nil, p.failed
+// holderOfItem finds the host or template of an item that the caller may change. Items of web scenarios and discovery rules are none of the document's.
+func (c *call) holderOfItem(id string) (*model.Host, error) {
+	h, r, err := c.ownItem(id)
+	if err != nil {
+		return nil, err
 	}
-	h, _, err := c.ownItem(p.text("itemid"))
-	return h, err
+	if !slices.ContainsFunc(c.document(h).objects("items"), func(item object) bool { return item["key"] == r.Key }) {
+		return nil, errNotAllowed
+	}
+	return h, nil
 }
 
 func (c *call) updateItem(p *params, o *owner, h *model.Host) (string, error) {
@@ -289,14 +292,12 @@ func (c *call) updateItem(p *params, o *owner, h *model.Host) (string, error) {
 	return id, o.set("items", items)
 }
 
-func updateItems(c *call) ([]byte, error) { return c.onHosts("itemids", c.itemInParams, c.updateItem) }
+func updateItems(c *call) ([]byte, error) {
+	return c.updateOnHosts("itemids", "itemid", c.holderOfItem, c.updateItem)
+}
 
 func deleteItems(c *call) ([]byte, error) {
-	find := func(id string) (*model.Host, error) {
-		h, _, err := c.ownItem(id)
-		return h, err
-	}
-	return c.deleteEach("itemids", find, func(id string, o *owner, _ *model.Host) error {
+	return c.deleteEach("itemids", c.holderOfItem, func(id string, o *owner, _ *model.Host) error {
 		_, r, err := c.ownItem(id)
 		if err != nil {
 			return err

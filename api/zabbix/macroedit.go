@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tidemark/model"
 )
@@ -17,25 +18,47 @@ func (c *call) onHosts(answer string, find func(*params) (*model.Host, error), c
 	return encodeJSON(map[string]any{answer: ids})
 }
 
+// updateOnHosts is onHosts for objects that exist, whose ids a member has: each may be named once.
+func (c *call) updateOnHosts(answer, member string, find func(id string) (*model.Host, error), change func(*params, *owner, *model.Host) (string, error)) ([]byte, error) {
+	return c.onHosts(answer, c.foundBy(member, find), change)
+}
+
+// foundBy finds the host or template of an object by the id that a member has, and refuses one that was named before.
+func (c *call) foundBy(member string, find func(id string) (*model.Host, error)) func(*params) (*model.Host, error) {
+	seen := make(map[string]bool)
+	return func(p *params) (*model.Host, error) {
+		p.require(member)
+		if p.failed != nil {
+			return nil, p.failed
+		}
+		id := p.text(member)
+		if seen[id] {
+			return nil, invalidParams(`Invalid parameter "/%s": value (%s)=(%s) already exists.`, strings.TrimSuffix(p.place, "/"), member, id)
+		}
+		seen[id] = true
+		return find(id)
+	}
+}
+
 // eachOnHosts changes documents of hosts, one for each object of the call: find says which host an object is of, change makes the change and
-// returns the id of what was changed.
+// returns the id of what was changed. All is put at the end, so that a mistake in one object changes nothing.
 func (c *call) eachOnHosts(find func(*params) (*model.Host, error), change func(*params, *owner, *model.Host) (string, error)) ([]string, error) {
+	renewed := false
 	return c.eachObject(func(p *params) (string, error) {
-		c.renew()
+		if !renewed { // a call that held the lock may have changed it
+			c.renew()
+			renewed = true
+		}
 		h, err := find(p)
 		if err != nil {
 			return "", err
 		}
-		o, err := c.readOwner(kindOf(h), h.Host)
+		o, err := c.edit(kindOf(h), h.Host)
 		if err != nil {
 			return "", err
 		}
-		id, err := change(p, o, h)
-		if err != nil {
-			return "", err
-		}
-		return id, c.put(o, false)
-	}, nil)
+		return change(p, o, h)
+	}, c.putAll)
 }
 
 // createOnHosts makes parts of hosts and templates, whose ids are known once all are made: create returns the name of what it made, and ids are
@@ -116,14 +139,7 @@ func createMacros(c *call) ([]byte, error) {
 }
 
 func updateMacros(c *call) ([]byte, error) {
-	find := func(p *params) (*model.Host, error) {
-		p.require("hostmacroid")
-		if p.failed != nil {
-			return nil, p.failed
-		}
-		return c.hostOfMacro(p.text("hostmacroid"))
-	}
-	return c.onHosts("hostmacroids", find, func(p *params, o *owner, h *model.Host) (string, error) {
+	return c.updateOnHosts("hostmacroids", "hostmacroid", c.hostOfMacro, func(p *params, o *owner, h *model.Host) (string, error) {
 		known, err := list[exportMacro](o, "macros")
 		if err != nil {
 			return "", err
@@ -142,7 +158,7 @@ func updateMacros(c *call) ([]byte, error) {
 	})
 }
 
-// deleteEach changes documents for a list of ids.
+// deleteEach changes documents for a list of ids, all of them or none.
 func (c *call) deleteEach(answer string, find func(id string) (*model.Host, error), change func(id string, o *owner, h *model.Host) error) ([]byte, error) {
 	ids := c.listIDs()
 	if err := c.done(); err != nil {
@@ -159,27 +175,21 @@ func (c *call) deleteEach(answer string, find func(id string) (*model.Host, erro
 	}
 	slices.SortFunc(texts, func(a, b string) int { return compareNumbers(b, a) }) // interfaces are counted: the last goes first
 	c.renew()
-	for _, id := range texts { // what cannot be deleted ends the call before anything is
-		if _, err := find(id); err != nil {
-			return nil, err
-		}
-	}
 	for _, id := range texts {
-		c.renew()
 		h, err := find(id)
 		if err != nil {
-			continue // it went with one that was deleted before
+			return nil, err
 		}
-		o, err := c.readOwner(kindOf(h), h.Host)
+		o, err := c.edit(kindOf(h), h.Host)
 		if err != nil {
 			return nil, err
 		}
 		if err := change(id, o, h); err != nil {
 			return nil, err
 		}
-		if err := c.put(o, false); err != nil {
-			return nil, err
-		}
+	}
+	if err := c.putAll(); err != nil {
+		return nil, err
 	}
 	return encodeJSON(map[string]any{answer: texts})
 }
@@ -229,14 +239,7 @@ func interfaceAt(id string, count int) (int, error) {
 }
 
 func updateInterfaces(c *call) ([]byte, error) {
-	find := func(p *params) (*model.Host, error) {
-		p.require("interfaceid")
-		if p.failed != nil {
-			return nil, p.failed
-		}
-		return c.hostOfInterface(p.text("interfaceid"))
-	}
-	return c.onHosts("interfaceids", find, func(p *params, o *owner, _ *model.Host) (string, error) {
+	return c.updateOnHosts("interfaceids", "interfaceid", c.hostOfInterface, func(p *params, o *owner, _ *model.Host) (string, error) {
 		known, err := list[map[string]any](o, "interfaces")
 		if err != nil {
 			return "", err

@@ -44,6 +44,12 @@ func (p *params) get(name string) (json.RawMessage, bool) {
 	return v, ok && string(v) != "null"
 }
 
+// has reports whether a parameter is given.
+func (p *params) has(name string) bool {
+	_, ok := p.object[name]
+	return ok
+}
+
 // accept lets parameters pass that change nothing here.
 func (p *params) accept(names ...string) {
 	for _, n := range names {

@@ -43,14 +43,10 @@ func (c *call) ownPrototype(id string, of func(*part) []part) (*model.Host, *par
 	return nil, nil, errNotAllowed
 }
 
-// prototypeInParams finds the host or template of the prototype whose id a member has.
-func (c *call) prototypeInParams(member string, of func(*part) []part) func(*params) (*model.Host, error) {
-	return func(p *params) (*model.Host, error) {
-		p.require(member)
-		if p.failed != nil {
-			return nil, p.failed
-		}
-		h, _, err := c.ownPrototype(p.text(member), of)
+// holderOfPrototype finds the host or template of a prototype that the caller may change.
+func (c *call) holderOfPrototype(of func(*part) []part) func(id string) (*model.Host, error) {
+	return func(id string) (*model.Host, error) {
+		h, _, err := c.ownPrototype(id, of)
 		return h, err
 	}
 }
@@ -99,7 +95,7 @@ func createItemPrototypes(c *call) ([]byte, error) {
 }
 
 func updateItemPrototypes(c *call) ([]byte, error) {
-	return c.onHosts("itemids", c.prototypeInParams("itemid", c.itemPrototypes), func(p *params, o *owner, h *model.Host) (string, error) {
+	return c.updateOnHosts("itemids", "itemid", c.holderOfPrototype(c.itemPrototypes), func(p *params, o *owner, h *model.Host) (string, error) {
 		id := p.text("itemid")
 		_, r, err := c.ownPrototype(id, c.itemPrototypes)
 		if err != nil {
@@ -127,11 +123,7 @@ func updateItemPrototypes(c *call) ([]byte, error) {
 
 // deleteItemPrototypes deletes item prototypes, what was made of them, and the prototypes that take their values from them.
 func deleteItemPrototypes(c *call) ([]byte, error) {
-	find := func(id string) (*model.Host, error) {
-		h, _, err := c.ownPrototype(id, c.itemPrototypes)
-		return h, err
-	}
-	return c.deleteEach("prototypeids", find, func(id string, o *owner, _ *model.Host) error {
+	return c.deleteEach("prototypeids", c.holderOfPrototype(c.itemPrototypes), func(id string, o *owner, _ *model.Host) error {
 		_, r, err := c.ownPrototype(id, c.itemPrototypes)
 		if err != nil {
 			return err
@@ -228,7 +220,8 @@ func createTriggerPrototypes(c *call) ([]byte, error) {
 			return "", err
 		}
 		name := triggerPrototypeName(key, trigger)
-		if slices.ContainsFunc(c.triggerPrototypes(rule), func(t part) bool { return t.id == partID(h, name) }) {
+		named := func(t object) bool { return triggerPrototypeName(key, t) == name }
+		if slices.ContainsFunc(c.triggerPrototypes(rule), func(t part) bool { return t.id == partID(h, name) }) || slices.ContainsFunc(objectsIn(rules[at], "trigger_prototypes"), named) {
 			return "", invalidParams("Trigger prototype %q already exists on %q.", p.text("description"), h.Host)
 		}
 		rules[at]["trigger_prototypes"] = append(objectsIn(rules[at], "trigger_prototypes"), trigger)
@@ -237,7 +230,7 @@ func createTriggerPrototypes(c *call) ([]byte, error) {
 }
 
 func updateTriggerPrototypes(c *call) ([]byte, error) {
-	return c.onHosts("triggerids", c.prototypeInParams("triggerid", c.triggerPrototypes), func(p *params, o *owner, h *model.Host) (string, error) {
+	return c.updateOnHosts("triggerids", "triggerid", c.holderOfPrototype(c.triggerPrototypes), func(p *params, o *owner, h *model.Host) (string, error) {
 		_, r, err := c.ownPrototype(p.text("triggerid"), c.triggerPrototypes)
 		if err != nil {
 			return "", err
@@ -266,11 +259,7 @@ func updateTriggerPrototypes(c *call) ([]byte, error) {
 }
 
 func deleteTriggerPrototypes(c *call) ([]byte, error) {
-	find := func(id string) (*model.Host, error) {
-		h, _, err := c.ownPrototype(id, c.triggerPrototypes)
-		return h, err
-	}
-	return c.deleteEach("triggerids", find, func(id string, o *owner, _ *model.Host) error {
+	return c.deleteEach("triggerids", c.holderOfPrototype(c.triggerPrototypes), func(id string, o *owner, _ *model.Host) error {
 		_, r, err := c.ownPrototype(id, c.triggerPrototypes)
 		if err != nil {
 			return err

@@ -165,6 +165,9 @@ func (c *call) triggerPrototypes(rule *part) []part {
 // getPrototypes lists the prototypes of one kind that the rules of hosts and templates have.
 func getPrototypes(c *call, id string, k kind[part], of func(*part) []part) ([]byte, error) {
 	ids, rules, a := c.ids(id+"s"), c.ids("discoveryids"), c.asked()
+	if id == "hostid" { // the prototype's own
+		a.hosts = nil
+	}
 	from := ids
 	if from == nil {
 		from = rules

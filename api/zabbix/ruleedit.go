@@ -250,7 +250,8 @@ func createRules(c *call) ([]byte, error) {
 			return "", err
 		}
 		rule := object{"key": p.text("key_")}
-		if slices.ContainsFunc(c.rulesOf(h), func(r *part) bool { return r.text("key", "") == rule["key"] }) {
+		same := func(r *part) bool { return r.text("key", "") == rule["key"] }
+		if slices.ContainsFunc(c.rulesOf(h), same) || slices.ContainsFunc(rules, func(r object) bool { return r["key"] == rule["key"] }) {
 			return "", invalidParams("An LLD rule with key %q already exists on the %s %q.", rule["key"], kindOf(h), h.Host)
 		}
 		if err := c.fillRule(p, rule, h, o); err != nil {
@@ -261,15 +262,11 @@ func createRules(c *call) ([]byte, error) {
 }
 
 func updateRules(c *call) ([]byte, error) {
-	find := func(p *params) (*model.Host, error) {
-		p.require("itemid")
-		if p.failed != nil {
-			return nil, p.failed
-		}
-		h, _, err := c.ownRule(p.text("itemid"))
+	find := func(id string) (*model.Host, error) {
+		h, _, err := c.ownRule(id)
 		return h, err
 	}
-	return c.onHosts("itemids", find, func(p *params, o *owner, h *model.Host) (string, error) {
+	return c.updateOnHosts("itemids", "itemid", find, func(p *params, o *owner, h *model.Host) (string, error) {
 		id := p.text("itemid")
 		_, r, err := c.ownRule(id)
 		if err != nil {

@@ -60,22 +60,10 @@ func ruleKind() kind[part] {
 		{"selectTriggers", "triggers", func(c *call, o output, r *part) any {
 			return pickParts(o, triggerPrototypeKind(), c.triggerPrototypes(r))
 		}},
-		{"selectGraphs", "graphs", func(_ *call, o output, r *part) any {
-			return pickParts(o, namedKind("graphid", "name"), r.children("graph_prototypes", "name"))
-		}},
-		{"selectHostPrototypes", "hostPrototypes", func(_ *call, o output, r *part) any {
-			return pickParts(o, namedKind("hostid", "host"), r.children("host_prototypes", "host"))
-		}},
+		{"selectGraphs", "graphs", func(_ *call, o output, r *part) any { return pickParts(o, graphPrototypeKind(), graphPrototypes(r)) }},
+		{"selectHostPrototypes", "hostPrototypes", func(_ *call, o output, r *part) any { return pickParts(o, hostPrototypeKind(), hostPrototypes(r)) }},
 	}...)
 	return k
-}
-
-// namedKind is for prototypes of which only the name is shown.
-func namedKind(id, name string) kind[part] {
-	return kind[part]{name: "prototype", id: id, fields: []field[part]{
-		{name: id, number: true, get: func(r *part) string { return formatID(r.id) }},
-		partText(name, name, ""), partText("name", "name", ""), partNumber("discover", "discover", discoverNames, 0),
-	}}
 }
 
 func pickParts(o output, k kind[part], rows []part) any { return pickAll(o, &k, rows) }
@@ -84,7 +72,7 @@ func pickParts(o output, k kind[part], rows []part) any { return pickAll(o, &k, 
 func (r *part) children(member, name string) []part {
 	var rows []part
 	for _, one := range r.list(member) {
-		rows = append(rows, r.child(one, member+" "+r.text("key", "")+"\x00"+textOf(one, name, "")))
+		rows = append(rows, r.child(one, childName(member, r.text("key", ""), textOf(one, name, ""))))
 	}
 	return rows
 }

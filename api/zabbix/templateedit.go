@@ -19,8 +19,8 @@ func changeTemplates(c *call, update bool) ([]byte, error) {
 		if err := c.editTemplate(p, o); err != nil {
 			return "", err
 		}
-		return o.name, c.put(o, !update)
-	}, nil)
+		return o.name, nil
+	}, c.putAll)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (c *call) templateOwner(p *params, update bool) (*owner, error) {
 		if err := p.keepsName("host", known[i].Template); err != nil {
 			return nil, err
 		}
-		return c.readOwner("template", known[i].Template)
+		return c.edit("template", known[i].Template)
 	}
 	for _, member := range []string{"host", "groups"} {
 		p.require(member)
@@ -67,10 +67,12 @@ func (c *call) templateOwner(p *params, update bool) (*owner, error) {
 	if p.failed != nil {
 		return nil, p.failed
 	}
-	if slices.ContainsFunc(known, func(t Template) bool { return t.Template == name }) {
+	same := func(o *owner) bool { return o.name == name }
+	if slices.ContainsFunc(known, func(t Template) bool { return t.Template == name }) || slices.ContainsFunc(c.pending, same) {
 		return nil, invalidParams("Template with the same name %q already exists.", name)
 	}
 	o := newOwner("template", name)
+	c.made(o)
 	if err := o.set("template", name); err != nil {
 		return nil, err
 	}

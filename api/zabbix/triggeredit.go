@@ -1,7 +1,10 @@
 package zabbix
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -81,20 +84,20 @@ func (o *owner) takeTrigger(t *model.Trigger) (object, error) {
 	return found, o.setTriggers(several)
 }
 
-// dropDependencies takes a trigger that is deleted out of those on which others depend.
-func (o *owner) dropDependencies(gone object) error {
+// eachTrigger changes the triggers of a document.
+func (o *owner) eachTrigger(change func(trigger object)) error {
 	items, several, err := o.triggers()
 	if err != nil {
 		return err
 	}
 	for _, trigger := range several {
-		dropDependency(trigger, gone)
+		change(trigger)
 	}
 	for _, item := range items {
 		nested, _ := item["triggers"].([]any)
 		for _, one := range nested {
 			if trigger, ok := one.(object); ok {
-				dropDependency(trigger, gone)
+				change(trigger)
 			}
 		}
 	}
@@ -162,6 +165,13 @@ func (o *owner) addTrigger(trigger object) error {
 // fillTrigger sets what is given of a trigger, in the form of documents.
 func (c *call) fillTrigger(p *params, trigger object) error {
 	p.fillTexts(trigger, triggerTexts)
+	for _, member := range []string{"expression", "recovery_expression"} {
+		if text := p.text(member); text != "" {
+			if _, err := expr.Parse(text); err != nil {
+				p.fail(member, fmt.Sprintf("incorrect expression: %v", err))
+			}
+		}
+	}
 	p.fillNumbers(trigger, triggerNumbers)
 	p.fillTags(trigger)
 	for member, of := range map[string]string{"description": "name", "comments": "description"} {
@@ -177,11 +187,7 @@ func (c *call) fillTrigger(p *params, trigger object) error {
 				if !ok {
 					return errNotAllowed
 				}
-				dependency := object{"name": t.Name, "expression": t.Expression}
-				if t.Recovery != "" {
-					dependency["recovery_expression"] = t.Recovery
-				}
-				dependencies = append(dependencies, dependency)
+				dependencies = append(dependencies, c.dependency(t))
 			}
 			p.keep(one.done())
 		}
@@ -189,6 +195,23 @@ func (c *call) fillTrigger(p *params, trigger object) error {
 	}
 	p.accept("flags", "templateid", "uuid")
 	return p.done()
+}
+
+// dependency names a trigger as documents do, and as it is after the call.
+func (c *call) dependency(t *model.Trigger) object {
+	on := object{"name": t.Name, "expression": t.Expression}
+	if t.Recovery != "" {
+		on["recovery_expression"] = t.Recovery
+	}
+	if now, ok := c.renamed[t.ID]; ok {
+		on["name"] = now["name"]
+		for _, member := range []string{"expression", "recovery_expression"} {
+			if delete(on, member); textOf(now, member, "") != "" {
+				on[member] = now[member]
+			}
+		}
+	}
+	return on
 }
 
 // hostOfExpression is the host of the first item in an expression, to which its trigger belongs.
@@ -223,39 +246,29 @@ func (c *call) hostOfExpression(p *params) (*model.Host, error) {
 	return nil, invalidParams(`Incorrect trigger expression. Host %q does not exist or you have no access to this host.`, e.Refs[0].Host)
 }
 
-// triggersMade answers the ids of triggers by host and name that were not there before.
-func (c *call) triggersMade(before map[model.TriggerID]bool, host model.HostID, name string) (string, bool) {
-	c.renew()
-	for _, t := range c.triggersIn(host) {
-		if t.Name == name && !before[t.ID] {
-			before[t.ID] = true
-			return formatID(t.ID), true
-		}
-	}
-	return "", false
-}
-
-func (c *call) triggersNow(host model.HostID) map[model.TriggerID]bool {
-	ids := make(map[model.TriggerID]bool)
-	for _, t := range c.triggersIn(host) {
-		ids[t.ID] = true
-	}
-	return ids
-}
-
-// change is a trigger whose id is looked for when all is done: it has another one when its name or expression changed.
+// triggerChange is a trigger whose id is looked for when all is done: it has another one when its name or expression changed.
 type triggerChange struct {
-	before map[model.TriggerID]bool
-	host   model.HostID
-	name   string
-	id     string
+	host             model.HostID
+	name, expression string
+	id               string
 }
 
-func (c *call) changedTriggers(all []triggerChange) ([]byte, error) {
+// changedTriggers answers the ids of triggers: those that were not there before, by name and, where there are several, by expression.
+func (c *call) changedTriggers(all []triggerChange, before map[model.TriggerID]bool) ([]byte, error) {
+	c.renew()
 	ids := make([]string, 0, len(all))
 	for _, one := range all {
-		if id, ok := c.triggersMade(one.before, one.host, one.name); ok {
-			one.id = id
+		var found *model.Trigger
+		list := c.triggersIn(one.host)
+		for i := range list {
+			t := &list[i]
+			if t.Name == one.name && !before[t.ID] && (found == nil || found.Expression != one.expression && t.Expression == one.expression) {
+				found = t // macros in it are expanded in the trigger's, so the name alone must do
+			}
+		}
+		if found != nil {
+			before[found.ID] = true
+			one.id = formatID(found.ID)
 		}
 		ids = append(ids, one.id)
 	}
@@ -264,23 +277,34 @@ func (c *call) changedTriggers(all []triggerChange) ([]byte, error) {
 
 func createTriggers(c *call) ([]byte, error) {
 	var all []triggerChange
+	before := make(map[model.TriggerID]bool)
 	_, err := c.eachOnHosts(c.hostOfExpression, func(p *params, o *owner, h *model.Host) (string, error) {
 		trigger := object{}
 		if err := c.fillTrigger(p, trigger); err != nil {
 			return "", err
 		}
 		for _, t := range c.triggersIn(h.ID) {
+			before[t.ID] = true
 			if t.Name == trigger["name"] && t.Expression == trigger["expression"] {
 				return "", invalidParams("Trigger %q already exists on %q.", t.Name, h.Host)
 			}
 		}
-		all = append(all, triggerChange{before: c.triggersNow(h.ID), host: h.ID, name: p.text("description")})
+		if known, err := o.hasTrigger(trigger); err != nil || known {
+			return "", cmp.Or(err, invalidParams("Trigger %q already exists on %q.", trigger["name"], h.Host))
+		}
+		all = append(all, triggerChange{host: h.ID, name: p.text("description"), expression: p.text("expression")})
 		return "", o.addTrigger(trigger)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return c.changedTriggers(all)
+	return c.changedTriggers(all, before)
+}
+
+// hasTrigger reports whether there is a trigger with the name and expressions of another one.
+func (o *owner) hasTrigger(trigger object) (found bool, err error) {
+	_, several, err := o.triggers()
+	return slices.ContainsFunc(several, func(one object) bool { return triggerPrototypeName("", one) == triggerPrototypeName("", trigger) }), err
 }
 
 // ownTrigger returns a trigger of a host's own, which the caller may change, and the host.
@@ -302,17 +326,16 @@ func (c *call) ownTrigger(id string) (*model.Host, *model.Trigger, error) {
 	return h, t, nil
 }
 
+// holderOfTrigger finds the host or template of a trigger that the caller may change.
+func (c *call) holderOfTrigger(id string) (*model.Host, error) {
+	h, _, err := c.ownTrigger(id)
+	return h, err
+}
+
 func updateTriggers(c *call) ([]byte, error) {
 	var all []triggerChange
-	find := func(p *params) (*model.Host, error) {
-		p.require("triggerid")
-		if p.failed != nil {
-			return nil, p.failed
-		}
-		h, _, err := c.ownTrigger(p.text("triggerid"))
-		return h, err
-	}
-	_, err := c.eachOnHosts(find, func(p *params, o *owner, h *model.Host) (string, error) {
+	before := make(map[model.TriggerID]bool)
+	_, err := c.eachOnHosts(c.foundBy("triggerid", c.holderOfTrigger), func(p *params, o *owner, h *model.Host) (string, error) {
 		id := p.text("triggerid")
 		_, t, err := c.ownTrigger(id)
 		if err != nil {
@@ -322,25 +345,31 @@ func updateTriggers(c *call) ([]byte, error) {
 		if err != nil {
 			return "", err
 		}
+		was := maps.Clone(trigger)
+		for _, t := range c.triggersIn(h.ID) {
+			before[t.ID] = true
+		}
 		if err := c.fillTrigger(p, trigger); err != nil {
 			return "", err
 		}
-		name, _ := trigger["name"].(string)
-		all = append(all, triggerChange{c.triggersNow(h.ID), h.ID, name, id})
+		all = append(all, triggerChange{h.ID, textOf(trigger, "name", ""), textOf(trigger, "expression", ""), id})
+		if c.renamed == nil {
+			c.renamed = make(map[model.TriggerID]object)
+		}
+		c.renamed[t.ID] = trigger
+		if err := o.eachTrigger(func(other object) { renameDependency(other, was, trigger) }); err != nil {
+			return "", err
+		}
 		return id, o.addTrigger(trigger)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return c.changedTriggers(all)
+	return c.changedTriggers(all, before)
 }
 
 func deleteTriggers(c *call) ([]byte, error) {
-	find := func(id string) (*model.Host, error) {
-		h, _, err := c.ownTrigger(id)
-		return h, err
-	}
-	return c.deleteEach("triggerids", find, func(id string, o *owner, _ *model.Host) error {
+	return c.deleteEach("triggerids", c.holderOfTrigger, func(id string, o *owner, _ *model.Host) error {
 		_, t, err := c.ownTrigger(id)
 		if err != nil {
 			return err
@@ -349,6 +378,6 @@ func deleteTriggers(c *call) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		return o.dropDependencies(gone)
+		return o.eachTrigger(func(other object) { dropDependency(other, gone) })
 	})
 }

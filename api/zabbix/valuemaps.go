@@ -182,14 +182,7 @@ func (o *owner) valueMap(h *model.Host, id string) (known []object, at int, err 
 }
 
 func updateValueMaps(c *call) ([]byte, error) {
-	find := func(p *params) (*model.Host, error) {
-		p.require("valuemapid")
-		if p.failed != nil {
-			return nil, p.failed
-		}
-		return c.holderOfValueMap(p.text("valuemapid"))
-	}
-	return c.onHosts("valuemapids", find, func(p *params, o *owner, h *model.Host) (string, error) {
+	return c.updateOnHosts("valuemapids", "valuemapid", c.holderOfValueMap, func(p *params, o *owner, h *model.Host) (string, error) {
 		id := p.text("valuemapid")
 		known, at, err := o.valueMap(h, id)
 		if err != nil {

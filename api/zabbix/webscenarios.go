@@ -156,10 +156,20 @@ func (p *params) fillScenario(scenario object, old *part) error {
 		}
 		numbers := make([]int64, len(given))
 		steps := make([]object, len(given))
+		var ids []string
 		for i, one := range given {
 			numbers[i] = one.number("no", int64(i+1), 1<<31)
+			if id := one.text("httpstepid"); id != "" && slices.Contains(ids, id) {
+				p.keep(invalidParams(`Invalid parameter "/%ssteps/%d": value (httpstepid)=(%s) already exists.`, p.place, i+1, id))
+			} else {
+				ids = append(ids, id)
+			}
 			steps[i] = one.fillWebStep(old)
 			p.keep(one.done())
+			name := textOf(steps[i], "name", "")
+			if slices.ContainsFunc(steps[:i], func(s object) bool { return textOf(s, "name", "") == name }) {
+				p.keep(invalidParams(`Invalid parameter "/%ssteps/%d": value (name)=(%s) already exists.`, p.place, i+1, name))
+			}
 		}
 		order := make([]int, len(given))
 		for i := range order {
@@ -238,7 +248,8 @@ func createScenarios(c *call) ([]byte, error) {
 		}
 		known := documentScenarios(o)
 		name := p.text("name")
-		if slices.ContainsFunc(c.scenariosOf(h), func(s *part) bool { return s.text("name", "") == name }) {
+		same := func(s *part) bool { return s.text("name", "") == name }
+		if slices.ContainsFunc(c.scenariosOf(h), same) || slices.ContainsFunc(known, func(s object) bool { return s["name"] == name }) {
 			return "", invalidParams("Web scenario %q already exists.", name)
 		}
 		scenario := object{}
@@ -250,15 +261,11 @@ func createScenarios(c *call) ([]byte, error) {
 }
 
 func updateScenarios(c *call) ([]byte, error) {
-	find := func(p *params) (*model.Host, error) {
-		p.require("httptestid")
-		if p.failed != nil {
-			return nil, p.failed
-		}
-		h, _, err := c.ownScenario(p.text("httptestid"))
+	find := func(id string) (*model.Host, error) {
+		h, _, err := c.ownScenario(id)
 		return h, err
 	}
-	return c.onHosts("httptestids", find, func(p *params, o *owner, _ *model.Host) (string, error) {
+	return c.updateOnHosts("httptestids", "httptestid", find, func(p *params, o *owner, _ *model.Host) (string, error) {
 		id := p.text("httptestid")
 		_, s, err := c.ownScenario(id)
 		if err != nil {

@@ -84,9 +84,10 @@ type Objects interface {
 	// Import takes over an export; what it leaves out is an error too. Compare says what it would change.
 	Import(ctx context.Context, content []byte, json bool, deletes Deletes) error
 	Compare(ctx context.Context, content []byte, json bool, deletes Deletes) ([]Difference, error)
-	// Document returns the export of one host or template as JSON, PutDocument makes it as a document says, or with create a new one.
+	// Document returns the export of one host or template as JSON. PutDocuments makes hosts and templates as their documents say: all of them
+	// or, when there is an error, none.
 	Document(ctx context.Context, kind, name string) ([]byte, error)
-	PutDocument(ctx context.Context, kind, name string, text []byte, create bool) error
+	PutDocuments(ctx context.Context, list []Document) error
 	DeleteTemplate(ctx context.Context, name string) error
 	// The changes of a host are in force when they return.
 	DeleteHost(ctx context.Context, id model.HostID) error
@@ -124,6 +125,16 @@ type Objects interface {
 	// ApplyAlerting puts objects over those of the same name, DeleteAlerting removes one.
 	ApplyAlerting(ctx context.Context, c *alert.Config) error
 	DeleteAlerting(ctx context.Context, kind, name string) error
+}
+
+// Document is a host or template as it shall be.
+type Document struct {
+	// Kind is host or template, Name the technical name.
+	Kind, Name string
+	// Text is its export as JSON.
+	Text []byte
+	// Create says that it must not exist yet, else that it must.
+	Create bool
 }
 
 // InterfaceState says whether an interface of a host answers.

@@ -412,6 +412,44 @@ story('global regular expressions: make, try, change and delete one, by keyboard
   await page.getByRole('link', { name: '@Disks' }).waitFor({ state: 'detached' });
 });
 
+story('global macros: make, change and delete one, by keyboard, and never show a secret', async (page) => {
+  const globals = async () => (await get('/api/configuration')).global_macros.filter((one) => one.macro.startsWith('{$E2E'));
+  await page.goto(`${base}/configuration/macros`);
+  await page.getByRole('button', { name: 'New macro' }).waitFor();
+  await tabTo(page, 'New macro');
+  await page.keyboard.press('Enter');
+  await page.getByLabel('Name').waitFor();
+  await tabTo(page, 'Name');
+  await page.keyboard.type('E2E');
+  await tabTo(page, 'Value');
+  await page.keyboard.type('7');
+  await tabTo(page, 'Save');
+  await page.keyboard.press('Enter');
+  await page.getByRole('alert').filter({ hasText: 'expected the form {$NAME}' }).waitFor();
+  await page.getByLabel('Name').fill('{$E2E:"a/b"}');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('row', { name: /E2E/ }).getByText('7', { exact: true }).waitFor();
+  assert.deepEqual(await globals(), [{ macro: '{$E2E:"a/b"}', value: '7' }]);
+  await page.getByRole('link', { name: '{$E2E:"a/b"}' }).click();
+  await page.reload(); // The open one is in the address.
+  await page.getByLabel('Value').fill('canary-9a1');
+  await page.getByLabel(/^Secret/).check();
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('row', { name: /E2E/ }).getByText('secret').waitFor();
+  assert.deepEqual(await globals(), [{ macro: '{$E2E:"a/b"}', secret: true }]);
+  await page.getByRole('link', { name: '{$E2E:"a/b"}' }).click();
+  assert.equal(await page.getByLabel('Value').inputValue(), '');
+  await page.getByLabel(/^Secret/).uncheck();
+  await page.getByLabel('Value').fill('8');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('row', { name: /E2E/ }).getByText('8', { exact: true }).waitFor();
+  assert.ok(!JSON.stringify(await get('/api/audit?search=global-macros')).includes('canary-9a1'), 'the audit log shows a secret');
+  await page.getByRole('row', { name: /E2E/ }).getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('button', { name: 'Delete {$E2E:"a/b"}?' }).click();
+  await page.getByRole('link', { name: '{$E2E:"a/b"}' }).waitFor({ state: 'detached' });
+  assert.deepEqual(await globals(), []);
+});
+
 story('network discovery: a rule is made, looks, and shows what it found', async (page) => {
   await page.goto(`${base}/configuration/network`);
   await page.getByText('There is no rule of network discovery.').waitFor();

@@ -84,6 +84,53 @@ assert z.trigger.delete(wet) == {"triggerids": [wet]}
 assert z.item.delete(made) == {"itemids": [made]}
 assert z.item.get(itemids=[made], countOutput=True) == "0"
 
+scenario = z.httptest.create(hostid=room, name="Door", delay="10m", status=1, steps=[
+    {"name": "open", "url": "http://127.0.0.1:1/open", "no": 1}, {"name": "shut", "url": "http://127.0.0.1:1/shut", "no": 2}])["httptestids"][0]
+steps = z.httptest.get(httptestids=scenario, output=["name"], selectSteps=["httpstepid", "name", "no"])[0]["steps"]
+assert [(s["name"], s["no"]) for s in steps] == [("open", "1"), ("shut", "2")], steps
+try:
+    z.httptest.update(httptestid=scenario, steps=[{"httpstepid": steps[0]["httpstepid"]}, {"httpstepid": steps[0]["httpstepid"]}])
+    raise SystemExit("a step is named twice")
+except ZabbixAPIException as e:
+    assert "already exists" in str(e), e
+z.httptest.update(httptestid=scenario, delay="5m")
+assert z.httptest.get(httptestids=[scenario], output=["delay"])[0]["delay"] == "5m"
+assert z.httptest.delete(scenario) == {"httptestids": [scenario]}
+
+states = z.valuemap.create(hostid=room, name="Door state", mappings=[{"value": "0", "newvalue": "shut"}, {"value": "1", "newvalue": "open"}])["valuemapids"][0]
+z.valuemap.update(valuemapid=states, mappings=[{"type": 5, "newvalue": "unknown"}])
+assert z.valuemap.get(valuemapids=states, output=["name"], selectMappings="extend")[0]["mappings"] == [{"type": "5", "value": "", "newvalue": "unknown"}]
+assert z.valuemap.delete(states) == {"valuemapids": [states]}
+
+rooms = z.regexp.create(name="Rooms", expressions=[{"expression": "^room", "expression_type": 3, "case_sensitive": 0}])["regexpids"][0]
+z.regexp.update(regexpid=rooms, test_string="room 1")
+assert z.regexp.get(regexpids=rooms, output=["name", "test_string"])[0]["test_string"] == "room 1"
+assert z.regexp.delete(rooms) == {"regexpids": [rooms]}
+
+rule = z.discoveryrule.create(hostid=room, name="Doors", key_="doors", type=2, delay="0", lifetime="3d")["itemids"][0]
+door = z.itemprototype.create(ruleid=rule, hostid=room, name="Door {#DOOR}", key_="door[{#DOOR}]", type=2, value_type=3)["itemids"][0]
+shut = z.triggerprototype.create(description="{#DOOR} is open", expression="last(/room 1/door[{#DOOR}])>0", priority=2)["triggerids"][0]
+graph = z.graphprototype.create(name="Door {#DOOR}", gitems=[{"itemid": door, "color": "00AA00"}])["graphids"][0]
+host = z.hostprototype.create(ruleid=rule, host="door {#DOOR}", groupLinks=[{"groupid": groups[0]["groupid"]}])["hostids"][0]
+z.itemprototype.update(itemid=door, units="times")
+assert z.triggerprototype.update(triggerid=shut, priority=3) == {"triggerids": [shut]}
+assert z.graphprototype.update(graphid=graph, graphtype=1) == {"graphids": [graph]}
+assert z.hostprototype.update(hostid=host, status=1) == {"hostids": [host]}
+found = z.discoveryrule.get(itemids=rule, output=["key_", "lifetime"], selectItems=["units"], selectTriggers=["priority"], selectGraphs=["graphtype"], selectHostPrototypes=["status"])[0]
+assert found["items"][0]["units"] == "times" and found["triggers"][0]["priority"] == "3", found
+assert found["graphs"][0]["graphtype"] == "1" and found["hostPrototypes"][0]["status"] == "1", found
+try:
+    z.itemprototype.delete(door, "7")
+    raise SystemExit("a prototype that is not there is deleted")
+except ZabbixAPIException as e:
+    assert e.error["data"] == "No permissions to referred object or it does not exist!", e.error
+assert z.itemprototype.get(itemids=door, countOutput=True) == "1"
+assert z.hostprototype.delete(host) == {"hostids": [host]}
+assert z.graphprototype.delete(graph) == {"graphids": [graph]}
+assert z.triggerprototype.delete(shut) == {"triggerids": [shut]}
+assert z.itemprototype.delete(door) == {"prototypeids": [door]}
+assert z.discoveryrule.delete(rule) == {"ruleids": [rule]}
+
 text = z.configuration.export(format="yaml", options={"hosts": [room]})
 assert "room 1" in text
 assert z.confimport("yaml", text, {"hosts": {"createMissing": True, "updateExisting": True}}) is True

@@ -18,7 +18,14 @@ export interface Configuration {
   templates: TemplateRow[];
   host_groups: string[];
   proxies: string[];
-  global_macros: { macro: string; value?: string; secret?: boolean }[];
+  global_macros: GlobalMacro[];
+}
+
+/** A macro that holds for all hosts; a secret one has no value. */
+export interface GlobalMacro {
+  macro: string;
+  value?: string;
+  secret?: boolean;
 }
 
 /** A remark is about one place: at is a path such as hosts[0].items[3].delay. Without refused the object is taken all the same. */
@@ -154,6 +161,11 @@ export interface GlobalExpression {
   exp_delimiter?: string;
   case_sensitive?: boolean;
 }
+
+/** putGlobalMacro makes a macro or gives it another value; without a value a secret one keeps its own. */
+export const putGlobalMacro = (name: string, body: { value?: string; secret: boolean }): Promise<GlobalMacro> => send('save the macro', 'PUT', `/api/global-macros/${encodeURIComponent(name)}`, body);
+
+export const deleteGlobalMacro = (name: string): Promise<unknown> => send('delete the macro', 'DELETE', `/api/global-macros/${encodeURIComponent(name)}`);
 
 export interface GlobalRegexp {
   name: string;

@@ -3,7 +3,7 @@
 
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { formatValue } from '../format/number.ts';
+import { formatPercent, formatValue } from '../format/number.ts';
 import type { ChartSpec } from '../item/sections.ts';
 import { CROWD } from './plot.ts';
 import type { Prepared } from './prepare.ts';
@@ -64,7 +64,8 @@ export function Legend({ handle, spec }: { handle: RefObject<LegendHandle | null
 
 /** readAt is the value of a line as text. */
 export function readAt({ prepared, newest, units, index }: Reading, line: number): string {
-  return formatValue(index === null ? newest[line] : near(prepared?.lines[line]?.values ?? [], index), units);
+  const value = index === null ? newest[line] : near(prepared?.lines[line]?.values ?? [], index);
+  return units === '%' ? formatPercent(value) : formatValue(value, units);
 }
 
 // A line may have no value at this very instant; the one before is meant then.

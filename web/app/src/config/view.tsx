@@ -18,6 +18,7 @@ import { NoHosts } from '../view/hosts.tsx';
 import { AddHost } from './addhost.tsx';
 import { EDIT_TABS, EditView } from './edit.tsx';
 import { Import } from './import.tsx';
+import { GlobalMacros } from './macros.tsx';
 import { Network } from './network.tsx';
 import { Text } from './parts.tsx';
 import { GlobalRegexps } from './regexps.tsx';
@@ -68,7 +69,7 @@ const FOR_SOME = ['', 'add', 'hosts'];
 function Lists({ tab, all }: { tab: string; all: boolean }) {
   const known = useLoad((signal) => getConfiguration(signal), [tab]);
   const { params } = useCell(route);
-  const opened = params.has('regexp') || params.has('fresh');
+  const opened = ['regexp', 'macro'].find((one) => params.has(one) || params.get('fresh') === one) ?? '';
   return (
     <div class="page config">
       <h1>Configuration</h1>
@@ -86,10 +87,9 @@ function Lists({ tab, all }: { tab: string; all: boolean }) {
       {known.data !== null && tab === 'templates' && <Templates known={known.data} />}
       {known.data !== null && tab === 'macros' && (
         <>
-          {!opened && <h2>Global macros</h2>}
-          {!opened && <GlobalMacros known={known.data} />}
-          {!opened && <h2>Global regular expressions</h2>}
-          <GlobalRegexps />
+          {opened !== 'regexp' && <GlobalMacros macros={known.data.global_macros} changed={known.reload} />}
+          {opened === '' && <h2>Global regular expressions</h2>}
+          {opened !== 'macro' && <GlobalRegexps />}
         </>
       )}
       {tab === 'network' && <Network />}
@@ -182,27 +182,5 @@ function AddTemplate({ cancel }: { cancel: () => void }) {
     <Form submit="Make the template" run={run} cancel={cancel}>
       <Text label="Template name" value={name} set={setName} focus required />
     </Form>
-  );
-}
-
-function GlobalMacros({ known }: { known: Configuration }) {
-  if (known.global_macros.length === 0) {
-    return (
-      <Empty title="There are no global macros.">
-        <p class="muted">They come with an import from a Zabbix database, and over its API. Macros of hosts and templates are at each of them.</p>
-      </Empty>
-    );
-  }
-  return (
-    <Table
-      caption="Global macros"
-      rows={known.global_macros}
-      rowKey={(row) => row.macro}
-      columns={[
-        { id: 'macro', title: 'Macro', class: 'anywhere roomy', cell: (row) => <code>{row.macro}</code>, sort: (row) => row.macro },
-        { id: 'value', title: 'Value', class: 'anywhere', cell: (row) => (row.secret ? <span class="muted">secret</span> : row.value) },
-      ]}
-      sort="macro"
-    />
   );
 }

@@ -136,6 +136,13 @@ export function formatShare(value: number | null | undefined): string {
   return typeof value === 'number' && value > 0 && value < 0.1 ? 'under 0.1 %' : formatValue(value, '%', 4);
 }
 
+/** formatPercent writes a percentage beside others, so that their smallest digits do not differ: at most two decimals, "< 0.01 %". */
+export function formatPercent(value: number | null | undefined): string {
+  if (typeof value !== 'number') return '–';
+  const size = Math.abs(value);
+  return size > 0 && size < 0.01 ? `< ${withUnit('0.01', '%')}` : formatValue(Math.round(value * 100) / 100, '%');
+}
+
 /** formatScaled writes a number in a scale that was chosen for a whole chart. */
 export function formatScaled(value: number | null | undefined, scale: Scale, significant = 4): string {
   if (value === null || value === undefined) return '–';
