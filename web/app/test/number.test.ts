@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { canonicalUnit, digits, formatAge, formatDuration, formatScaled, formatShare, formatValue, plural, scaleFor } from '../src/format/number.ts';
+import { canonicalUnit, digits, formatAge, formatDuration, formatPercent, formatScaled, formatShare, formatValue, plural, scaleFor } from '../src/format/number.ts';
 
 test.each([
   [0, '0'],
@@ -100,3 +100,12 @@ test('plural', () => expect([plural(1, 'host'), plural(2, 'host'), plural(5_000,
 test('shares of which the smallest parts do not matter', () => {
   expect([0, 0.0000675, 0.1, 12.34, null].map(formatShare)).toEqual(['0 %', 'under 0.1 %', '0.1 %', '12.34 %', '–']);
 });
+
+test.each([
+  [0, '0 %'],
+  [0.00192, '< 0.01 %'],
+  [0.0523, '0.05 %'],
+  [57.529, '57.5 %'],
+  [100, '100 %'],
+  [null, '–'],
+] as [number | null, string][])('formatPercent(%s) = %s', (value, text) => expect(formatPercent(value).replaceAll('\u00a0', ' ')).toBe(text.replaceAll('\u00a0', ' ')));
