@@ -32,7 +32,8 @@ func hostPrototypeKind() kind[part] {
 		{"selectGroupLinks", "groupLinks", func(c *call, o output, r *part) any { return c.pickGroupLinks(o, r) }},
 		{"selectGroupPrototypes", "groupPrototypes", func(_ *call, o output, r *part) any {
 			k := kind[part]{name: "group prototype", id: "group_prototypeid", fields: []field[part]{
-				{name: "group_prototypeid", number: true, get: func(g *part) string { return formatID(g.id) }}, partText("name", "name", ""),
+				{name: "group_prototypeid", number: true, get: func(g *part) string { return formatID(g.id) }},
+				partText("name", "name", ""),
 				{name: "templateid", number: true, get: func(*part) string { return "0" }},
 			}}
 			return pickParts(o, k, r.children("group_prototypes", "name"))
