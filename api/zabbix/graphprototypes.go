@@ -227,18 +227,19 @@ func (c *call) holderOfLines(p *params) (*model.Host, error) {
 	if p.failed != nil {
 		return nil, p.failed
 	}
-	for _, one := range given {
-		one.require("itemid")
-		if one.failed != nil {
-			return nil, one.failed
-		}
-		h, ok := c.ownerOfPart(uint64(one.number("itemid", 0, math.MaxInt64))) //nolint:gosec // number gives none below 0
-		if !ok {
-			return nil, errNotAllowed
-		}
-		return c.editable(h.ID)
+	if len(given) == 0 {
+		return nil, invalidParams("Missing items for graph prototype %q.", p.text("name"))
 	}
-	return nil, invalidParams("Missing items for graph prototype %q.", p.text("name"))
+	first := given[0]
+	first.require("itemid")
+	if first.failed != nil {
+		return nil, first.failed
+	}
+	h, ok := c.ownerOfPart(uint64(first.number("itemid", 0, math.MaxInt64))) //nolint:gosec // number gives none below 0
+	if !ok {
+		return nil, errNotAllowed
+	}
+	return c.editable(h.ID)
 }
 
 func createGraphPrototypes(c *call) ([]byte, error) {
