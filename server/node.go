@@ -70,6 +70,9 @@ type promotion struct {
 
 // Follow runs a server that follows another one. When it is promoted it goes on as the primary. It returns nil when ctx ended it.
 func Follow(ctx context.Context, o Options, f FollowOptions) error {
+	if err := o.makeAbsolute(); err != nil {
+		return err
+	}
 	n := &following{o: o, f: f, logger: o.Logger, peer: o.Peer.client(f.Of), promoting: make(chan promotion, 1), serving: make(chan struct{}), seedID: standby.SeedID(o.Data)}
 	if o.DSN != "" {
 		return errors.New("a standby keeps its values in the embedded engine; PostgreSQL has a replication of its own")

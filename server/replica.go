@@ -290,7 +290,7 @@ const tellEvery = time.Second
 // tell calls on every server that must know of an epoch until it answers: a promoted server on its old primary and on the standbys that this one had,
 // which may have been promoted too; a fenced one on its standbys. The highest epoch wins: who hears of one above its own is fenced.
 func (r *replica) tell(ctx context.Context) {
-	said, told := map[string]bool{}, map[string]uint64{}
+	missed, told := map[string]int{}, map[string]uint64{}
 	for {
 		state := r.node.State()
 		epoch, addresses := r.toTell(&state, told)
@@ -301,9 +301,9 @@ func (r *replica) tell(ctx context.Context) {
 		for range addresses {
 			address := <-answers
 			if missing, ok := strings.CutPrefix(address, noAnswer); ok {
-				if !said[missing] && len(said) < maxSaid {
-					r.s.logger.Warn("a server of the cluster is not yet told of the promotion; it is called again until it answers", "address", missing)
-					said[missing] = true
+				if _, known := missed[missing]; known || len(missed) < maxMissed {
+					missed[missing]++
+					r.sayMissed(&state, missing, missed[missing])
 				}
 				continue
 			}
@@ -326,9 +326,24 @@ func (r *replica) tell(ctx context.Context) {
 const (
 	// noAnswer stands before the address of a server that did not answer.
 	noAnswer = "!"
-	// maxSaid bounds the addresses whose silence was told of.
-	maxSaid = 64
+	// maxMissed bounds the addresses whose silence is counted.
+	maxMissed = 64
+	// fencedMisses is how often a standby must not answer a fenced server before that says so: the one that was promoted answers when it is open.
+	fencedMisses = 10
 )
+
+// sayMissed says once that a server did not answer for so many times, and what that means here.
+func (r *replica) sayMissed(state *standby.State, address string, times int) {
+	switch {
+	case state.Role == standby.Fenced && times == fencedMisses:
+		r.s.logger.Info("a standby that this fenced server had does not answer, so that it may not know of the promotion; the new primary calls it too, and this server goes on", "address", address)
+	case state.Role == standby.Fenced || times != 1:
+	case address == state.Primary:
+		r.s.logger.Warn("the old primary does not answer: it is called again until it does, and fenced then", "address", address)
+	default:
+		r.s.logger.Warn("a standby of the old primary does not answer: it is called again until it knows of the promotion", "address", address)
+	}
+}
 
 // toTell are the addresses to call on, and the epoch to tell.
 func (r *replica) toTell(state *standby.State, told map[string]uint64) (epoch uint64, addresses []string) {

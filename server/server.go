@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -209,6 +210,14 @@ type Server struct {
 	closeErr  error
 }
 
+// makeAbsolute gives the data folder the path by which answers know it: of that they leave the folders out (api.Shown).
+func (o *Options) makeAbsolute() (err error) {
+	if o.Data, err = filepath.Abs(o.Data); err != nil {
+		return fmt.Errorf("find the data folder: %w", err)
+	}
+	return nil
+}
+
 // lockFile is what keeps two processes out of one data folder.
 const lockFile = "LOCK"
 
@@ -217,6 +226,9 @@ var ErrInUse = errors.New("the data folder is in use by another tidemark; stop i
 
 // Open opens everything in the data folder and evaluates again what a crash left unevaluated. Nothing is served before Run.
 func Open(ctx context.Context, o Options) (*Server, error) {
+	if err := o.makeAbsolute(); err != nil {
+		return nil, err
+	}
 	s := &Server{o: o, logger: o.Logger, metrics: metrics.NewSet(), started: time.Now(), presence: &presence{}, classes: retentionClasses(), commands: make(chan struct{}, commandsAtOnce)}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)

@@ -154,7 +154,7 @@ func (s *snapshots) noRoom(err error) error {
 	}
 	return &api.Error{Status: http.StatusInsufficientStorage, Code: "disk_full", Message: fmt.Sprintf(
 		"no snapshot was made, and nothing is left of it: the disk of %s is full (%s free; the configuration and the catalog are copied, the rest is linked). "+
-			"Delete an older snapshot, give storage.disk_space a smaller value, or free room on that disk, and try again: %v", s.data, free, err)}
+			"Delete an older snapshot, give storage.disk_space a smaller value, or free room on that disk, and try again: %s", s.data, free, api.Shown(err))}
 }
 
 func (s *snapshots) named(r *http.Request) (*snapshot.Folder, error) {

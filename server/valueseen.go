@@ -62,11 +62,10 @@ func (v *valueSeen) Host(id model.HostID) (at int64, fresh bool) {
 		if last == 0 {
 			continue
 		}
-		if last > h.at {
-			h.at = last
-		}
-		if h.fresh = v.isFresh(item, now.UnixNano()-last); h.fresh {
-			break
+		age := now.UnixNano() - last
+		h.at, h.fresh = max(h.at, last), h.fresh || v.isFresh(item, age)
+		if age <= int64(valueSeenFor) {
+			break // none is newer by more than what is kept here may be old
 		}
 	}
 	if h.at == 0 && len(items) > 0 {

@@ -37,7 +37,11 @@ func TestValueSeen(t *testing.T) {
 	f("nobody says how often it comes", 20*time.Hour, true)
 	last[1], last[2] = now.Add(-30*time.Hour).UnixNano(), now.Add(-2*time.Hour).UnixNano()
 	f("comes every hour", 2*time.Hour, true)
-	last[2] = now.Add(-4 * time.Hour).UnixNano()
+	last[1] = now.Add(-time.Minute).UnixNano()
+	f("another one is newer", time.Minute, true)
+	last[1], last[2] = now.Add(-20*time.Hour).UnixNano(), now.Add(-time.Hour).UnixNano()
+	f("the first one is fresh, and not the newest", time.Hour, true)
+	last[1], last[2] = now.Add(-30*time.Hour).UnixNano(), now.Add(-4*time.Hour).UnixNano()
 	f("four hours late", 4*time.Hour, false)
 	last[2] = now.UnixNano()
 	if at, fresh := v.Host(7); fresh || at == last[2] {

@@ -165,7 +165,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	g.Go(func() error { return f.repeat(ctx, f.askLog) })
 	g.Go(func() error { return f.verifyAll(ctx) })
 	g.Go(func() error {
-		return f.repeat(ctx, func(ctx context.Context) error { return f.copyConfiguration(ctx, true) })
+		return f.repeat(ctx, func(ctx context.Context) error { return f.copyConfiguration(ctx, true, f.o.Changed) })
 	})
 	err := g.Wait()
 	if ctx.Err() != nil && !errors.Is(err, ErrSeed) {
@@ -291,8 +291,8 @@ func (f *Follower) append(ctx context.Context, mark model.Mark, b *model.Batch) 
 	return nil
 }
 
-// copyConfiguration brings the configuration up to date, waiting for a change if wait is set.
-func (f *Follower) copyConfiguration(ctx context.Context, wait bool) error {
+// copyConfiguration brings the configuration up to date, waiting for a change if wait is set, and calls changed, if not nil, when something changed.
+func (f *Follower) copyConfiguration(ctx context.Context, wait bool, changed func(context.Context) error) error {
 	state := f.o.Node.State()
 	f.mu.Lock()
 	have := f.have
@@ -315,7 +315,7 @@ func (f *Follower) copyConfiguration(ctx context.Context, wait bool) error {
 	if h.Cluster != state.Cluster || h.Epoch != state.Epoch {
 		return fmt.Errorf("%w: cluster %s, epoch %d; expected %s, %d", ErrAnswer, h.Cluster, h.Epoch, state.Cluster, state.Epoch)
 	}
-	if err := f.putConfiguration(ctx, h, pages); err != nil {
+	if err := f.putConfiguration(ctx, h, pages, changed); err != nil {
 		if errors.Is(err, confdb.ErrDiffers) {
 			f.mu.Lock()
 			f.have = ConfigurationHeader{} // all of it
@@ -329,7 +329,7 @@ func (f *Follower) copyConfiguration(ctx context.Context, wait bool) error {
 	return f.releaseEvaluated(ctx)
 }
 
-func (f *Follower) putConfiguration(ctx context.Context, h *ConfigurationHeader, pages io.Reader) error {
+func (f *Follower) putConfiguration(ctx context.Context, h *ConfigurationHeader, pages io.Reader, changed func(context.Context) error) error {
 	if h.Pages == 0 {
 		return nil
 	}
@@ -345,10 +345,10 @@ func (f *Follower) putConfiguration(ctx context.Context, h *ConfigurationHeader,
 	}
 	f.copies.Inc()
 	f.pages.Add(h.Pages)
-	if f.o.Changed == nil {
+	if changed == nil {
 		return nil
 	}
-	return f.o.Changed(ctx)
+	return changed(ctx)
 }
 
 // releaseEvaluated lets the engine's log go of what the primary has evaluated.
@@ -396,8 +396,8 @@ func (f *Follower) Reach(ctx context.Context, lsn model.LSN) error {
 	}
 }
 
-// CopyNow brings the configuration up to date without waiting for a change.
-func (f *Follower) CopyNow(ctx context.Context) error { return f.copyConfiguration(ctx, false) }
+// CopyNow brings the configuration up to date without waiting for a change, for one who opens it anew then: Changed is not called.
+func (f *Follower) CopyNow(ctx context.Context) error { return f.copyConfiguration(ctx, false, nil) }
 
 // OwnEvaluated finds the place in the engine's log up to which a standby's primary had evaluated. from is a place before it, zero when none is known.
 func OwnEvaluated(ctx context.Context, engine *dbengine.DB, state *State, evaluated, from model.LSN) (model.LSN, error) {

@@ -38,8 +38,10 @@ func (a *API) openByHost() map[model.HostID]hostProblems {
 // hostState says what is known of a host's connection, since when, and by what: its agent, or the values that others bring of it.
 func (a *API) hostState(h *model.Host, now int64) (state string, seen int64, by string) {
 	seen = a.options.Seen(h.ID)
+	silent := now-seen > int64(silentAfter)
 	switch {
-	case seen != 0 && now-seen > int64(silentAfter):
+	case seen != 0 && silent && h.Proxy != 0 && a.options.ValueSeen != nil: // a proxy brings nothing but values, which may come every hour
+	case seen != 0 && silent:
 		return "silent", seen, "agent"
 	case seen != 0:
 		return "ok", seen, "agent"
@@ -47,6 +49,7 @@ func (a *API) hostState(h *model.Host, now int64) (state string, seen int64, by 
 		return "unknown", 0, ""
 	}
 	at, fresh := a.options.ValueSeen(h.ID)
+	at = max(at, seen)
 	switch {
 	case at == 0:
 		return "unknown", 0, ""

@@ -57,7 +57,7 @@ func (l *Log) walkAll(ctx context.Context, found *Found, visit func(end model.LS
 		if i > 0 && s.first > end {
 			found.Gaps = append(found.Gaps, Gap{File: s.file, From: end, To: s.first})
 		}
-		gaps, err := l.walk(i, 0, func(r record) error {
+		gaps, err := l.walk(i, func(r record) error {
 			if r.kind == kindClosed {
 				return nil
 			}
@@ -201,8 +201,8 @@ func (l *Log) adoptSpare(name string) {
 	l.o.Released(size)
 }
 
-// walk calls fn for the records of segment i that end after LSN from, and sets the segment's end.
-func (l *Log) walk(i int, from model.LSN, fn func(record) error) ([]Gap, error) {
+// walk calls fn for the records of segment i and sets the segment's end.
+func (l *Log) walk(i int, fn func(record) error) ([]Gap, error) {
 	s := l.segments[i]
 	b, err := readFile(l.o.FS, filepath.Join(l.o.Dir, s.file), MaxSegmentBytes)
 	if err != nil {
@@ -218,12 +218,7 @@ func (l *Log) walk(i int, from model.LSN, fn func(record) error) ([]Gap, error) 
 			sc.limit = min(sc.limit, later.first)
 		}
 	}
-	end, err := sc.scan(func(r record) error {
-		if r.end <= from {
-			return nil
-		}
-		return fn(r)
-	})
+	end, err := sc.scan(fn)
 	s.end = max(end, s.first)
 	s.leftovers = sc.leftovers || len(b) < headerBytes
 	return sc.gaps, err
@@ -241,19 +236,15 @@ func (l *Log) Replay(ctx context.Context, from model.LSN, fn func(end model.LSN,
 		l.replays--
 		l.mu.Unlock()
 	}()
-	view := Log{o: l.o, segments: make([]*segment, len(segments))}
 	for i, s := range segments {
-		view.segments[i] = &segment{number: s.number, file: s.file, first: s.first, size: s.size}
-	}
-	for i, s := range view.segments {
 		if i+1 < len(segments) && segments[i+1].first <= from {
 			continue
 		}
 		if s.first >= durable {
 			break
 		}
-		_, err := view.walk(i, from, func(r record) error {
-			if r.kind == kindClosed || r.end > durable {
+		err := l.each(segments[i:], from, durable, func(r record) error {
+			if r.kind == kindClosed {
 				return nil
 			}
 			if err := ctx.Err(); err != nil {
@@ -266,4 +257,35 @@ func (l *Log) Replay(ctx context.Context, from model.LSN, fn func(end model.LSN,
 		}
 	}
 	return nil
+}
+
+// each calls fn for the records of the first of the segments that end after LSN from and not after durable. Of a file it reads no more than that: what is
+// allocated in advance is large, and those who promote a standby wait.
+func (l *Log) each(segments []*segment, from, durable model.LSN, fn func(record) error) error {
+	s, limit := segments[0], durable
+	for _, later := range segments[1:] {
+		limit = min(limit, later.first)
+	}
+	start := max(from, s.first)
+	if start >= limit {
+		return nil
+	}
+	b, err := l.readAt(s, start, int64(limit-start))
+	if err != nil {
+		return err
+	}
+	if _, ok := readRecord(b, start); !ok && start > s.first { // from is not where a record begins
+		if b, err = l.readAt(s, s.first, int64(limit-s.first)); err != nil {
+			return err
+		}
+		start = s.first
+	}
+	sc := scanner{name: s.file, body: b, first: start, limit: limit}
+	_, err = sc.scan(func(r record) error {
+		if r.end <= from {
+			return nil
+		}
+		return fn(r)
+	})
+	return err
 }
