@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,32 +18,65 @@ type statement struct {
 	rows []row
 }
 
+// place is where a row belongs within its table. It has no pointers, of which the garbage collector would want to know with each move.
+type place struct {
+	item model.ItemID
+	at   int64
+	row  int
+}
+
+func (a place) compare(b place) int {
+	switch {
+	case a.item != b.item:
+		return cmp.Compare(a.item, b.item)
+	case a.at != b.at:
+		return cmp.Compare(a.at, b.at)
+	}
+	return cmp.Compare(a.row, b.row)
+}
+
+// tablePlaces are the rows of one table.
+type tablePlaces struct {
+	key    tableKey
+	places []place
+}
+
+// byTable parts rows by their table. Tables are few, and rows of one come one after the other.
+func byTable(rows []row) []tablePlaces {
+	var tables []tablePlaces
+	last := -1
+	for i := range rows {
+		r := &rows[i]
+		k := tableKey{valueType: r.p.Batch.Types[r.row], class: r.p.Classes[r.row]}
+		if last < 0 || tables[last].key != k {
+			last = slices.IndexFunc(tables, func(t tablePlaces) bool { return t.key == k })
+		}
+		if last < 0 {
+			last = len(tables)
+			tables = append(tables, tablePlaces{k, make([]place, 0, (len(rows)-i)/(last+1))})
+		}
+		tables[last].places = append(tables[last].places, place{r.item, r.at, i})
+	}
+	return tables
+}
+
 // statements sorts rows into statements.
 func statements(rows []row) []statement {
-	byKey := map[tableKey][]row{}
-	for _, r := range rows {
-		k := tableKey{valueType: r.p.Batch.Types[r.row], class: r.p.Classes[r.row]}
-		byKey[k] = append(byKey[k], r)
-	}
 	var all []statement
-	for k, rows := range byKey {
-		slices.SortStableFunc(rows, func(a, b row) int {
-			switch {
-			case a.item != b.item && a.item < b.item, a.item == b.item && a.at < b.at:
-				return -1
-			case a.item == b.item && a.at == b.at:
-				return 0
-			}
-			return 1
-		})
-		for len(rows) > 0 {
+	for _, t := range byTable(rows) {
+		slices.SortFunc(t.places, place.compare)
+		sorted := make([]row, len(t.places))
+		for i, p := range t.places {
+			sorted[i] = rows[p.row]
+		}
+		for len(sorted) > 0 {
 			n, size := 0, 0
-			for n < len(rows) && n < statementRows && (n == 0 || size < statementBytes) {
-				size += rowSize(&rows[n])
+			for n < len(sorted) && n < statementRows && (n == 0 || size < statementBytes) {
+				size += rowSize(&sorted[n])
 				n++
 			}
-			all = append(all, statement{k, rows[:n]})
-			rows = rows[n:]
+			all = append(all, statement{t.key, sorted[:n]})
+			sorted = sorted[n:]
 		}
 	}
 	return all
@@ -56,14 +90,20 @@ func rowSize(r *row) int {
 	return fixed
 }
 
-// touchedBy says which tables get rows of which item.
-func touchedBy(rows []row) map[model.ItemID]touch {
+// touchedBy says which tables get rows of which item for the first time.
+func (db *DB) touchedBy(rows []row) map[model.ItemID]touch {
 	touched := map[model.ItemID]touch{}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
 	for i := range rows {
 		r := &rows[i]
+		add := touch{types: 1 << r.p.Batch.Types[r.row], classes: 1 << r.p.Classes[r.row]}
+		if it := db.items.Get(r.item); it.types&add.types != 0 && it.classes&add.classes != 0 {
+			continue
+		}
 		t := touched[r.item]
-		t.types |= 1 << r.p.Batch.Types[r.row]
-		t.classes |= 1 << r.p.Classes[r.row]
+		t.types |= add.types
+		t.classes |= add.classes
 		touched[r.item] = t
 	}
 	return touched

@@ -170,7 +170,12 @@ func (k tableKey) copySQL() string {
 // copyData encodes rows in the binary form of COPY: a signature, two empty int32, for each row an int16 with the count of its columns, and the
 // columns in the form that elements of arrays have; -1 at the end. See "File Formats" under COPY in PostgreSQL's manual.
 func (k tableKey) copyData(rows []row) []byte {
-	all := &array{bytes: append([]byte("PGCOPY\n\xff\r\n\x00"), 0, 0, 0, 0, 0, 0, 0, 0)}
+	const around, perRow = 32, 16 // what rowSize leaves out: begin and end, and for each row its columns' count and lengths
+	size := around
+	for i := range rows {
+		size += rowSize(&rows[i]) + perRow
+	}
+	all := &array{bytes: append(make([]byte, 0, size), "PGCOPY\n\xff\r\n\x00"+"\x00\x00\x00\x00\x00\x00\x00\x00"...)}
 	columns := make([]*array, 3+len(k.shape().arrays))
 	for i := range columns {
 		columns[i] = all

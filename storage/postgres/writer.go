@@ -278,7 +278,11 @@ const lockTimeout = 10 * time.Second
 func (w *writer) write(ctx context.Context, batches []*pending) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*w.db.o.WriteTimeout)
 	defer cancel()
-	var rows []row
+	count := 0
+	for _, p := range batches {
+		count += p.Batch.Len()
+	}
+	rows := make([]row, 0, count)
 	var keys []tableKey
 	for _, p := range batches {
 		for i, id := range p.Batch.Items {
@@ -409,7 +413,7 @@ func (w *writer) transact(ctx context.Context, batches []*pending, rows []row, w
 	if err != nil {
 		return err
 	}
-	touched := touchedBy(stored)
+	touched := w.db.touchedBy(stored)
 	added, trim, err := w.keepState(ctx, batches, touched, stored)
 	if err != nil {
 		return err
