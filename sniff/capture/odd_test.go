@@ -3,7 +3,11 @@ package capture
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"net"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"tidemark/sniff/packet"
 )
@@ -97,5 +101,23 @@ func TestFile_longBlocks(t *testing.T) {
 	}
 	if err := f.Next(&Frame{}); err == nil {
 		t.Error("no error where a block is cut off")
+	}
+}
+
+// A device that went down may come up again; one that is gone, or any other error, ends the capture.
+func TestRing_failed(t *testing.T) {
+	lo, err := net.InterfaceByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		index int
+		code  unix.Errno
+		waits bool
+	}{{lo.Index, unix.ENETDOWN, true}, {0, unix.ENETDOWN, true}, {1 << 30, unix.ENETDOWN, false}, {lo.Index, unix.ENOMEM, false}} {
+		r := Ring{index: c.index}
+		if err := r.failed(c.code); err == nil || errors.Is(err, ErrTimeout) != c.waits {
+			t.Errorf("device %d, %v: %v", c.index, c.code, err)
+		}
 	}
 }
