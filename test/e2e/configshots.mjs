@@ -15,8 +15,8 @@ const browser = await launch();
 const web = createServer((_, response) => response.end('ok'));
 await new Promise((done) => web.listen(0, '127.0.0.1', done));
 
-const post = async (path, body) => {
-  const answer = await fetch(base + path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+const post = async (path, body, method = 'POST') => {
+  const answer = await fetch(base + path, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
   if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`);
 };
 const first = await openPage(browser, base, { viewport: { width: 1440, height: 900 } });
@@ -84,6 +84,9 @@ const pages = {
   'configuration-rule': ['/configuration/hosts/room-1/rules?rule=0'],
   'configuration-templates': ['/configuration/templates'],
   'configuration-globals': ['/configuration/macros'],
+  'configuration-macro': ['/configuration/macros?macro=%7B%24SNMP_COMMUNITY%7D', async (page) => {
+    await page.getByRole('button', { name: 'Save', exact: true }).waitFor();
+  }],
   'configuration-regexp': ['/configuration/macros?regexp=File%20systems%20for%20discovery', async (page) => {
     await page.getByLabel('Text to try it with').fill('ext4');
     await page.getByRole('button', { name: 'Try', exact: true }).click();
@@ -114,6 +117,8 @@ const pages = {
     await page.getByLabel('Type room-1 to confirm').waitFor();
   }],
 };
+await post('/api/global-macros/%7B$CPU.MAX%7D', { value: '90' }, 'PUT');
+await post('/api/global-macros/%7B$SNMP_COMMUNITY%7D', { value: 'public', secret: true }, 'PUT');
 const SIZES = { 1440: { width: 1440, height: 900 }, 390: { width: 390, height: 844 } };
 await first.close();
 
