@@ -54,6 +54,33 @@ func TestCommand_steps(t *testing.T) {
 	})
 }
 
+// The command that a recovery names runs also when nobody but the machine was told of the problem, and those who are involved are people.
+func TestCommand_recoveryAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alone := strings.Replace(remedy, "[machine, first]}, {from: 2, receivers: [machine]}]", "[machine]}]", 1)
+		f := func(recovery string, want ...string) {
+			t.Helper()
+			w := newWorld()
+			w.host(1, "Db1")
+			p := w.start(t, strings.Replace(alone, "[machine]}]", "[machine]}]"+recovery, 1))
+			from := time.Now()
+			id := w.problem(7, model.High, "disk")
+			p.tell(id)
+			after(30 * time.Second)
+			p.stop()
+			p = w.start(t, "") // what ran is known after a start, too
+			p.tell(w.recovery(id))
+			after(time.Hour)
+			p.stop()
+			expectLines(t, w.lines(from), append([]string{"0 host Command: restart {EVENT.ID}"}, want...)...)
+		}
+		f("")
+		f(", recovery: [{involved: true}]")
+		f(", recovery: [{receivers: [machine]}]", "30 host Command: restart {EVENT.ID}")
+		f(", recovery: [{receivers: [first]}]", "30 first R1")
+	})
+}
+
 // The process dies at each call of the store and of a sender: no command is given twice, and one of which nobody knows whether it ran says so.
 func TestKill_commands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

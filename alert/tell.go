@@ -33,7 +33,8 @@ func (a *Alerter) tell(ctx context.Context, o occasion) {
 		}
 		targets := a.targets(&operation, &o)
 		if operation.Involved {
-			targets = append(targets, o.escalation.Told...)
+			// A machine that ran a command is told of nothing: what runs at the recovery is named there.
+			targets = append(targets, slices.DeleteFunc(slices.Clone(o.escalation.Told), func(t model.AlertTarget) bool { return a.plan.channels[t.Media].runs() })...)
 		}
 		for _, target := range targets {
 			same := model.AlertTarget{Media: target.Media, To: target.To}
@@ -98,8 +99,7 @@ func (a *Alerter) add(texts *texts, o *occasion, operation *Operation, target mo
 		alert.State, alert.SentAt, alert.Error = model.AlertFailed, o.now, "the queue is full"
 	}
 	a.pending.alerts[alert.ID] = alert
-	// A machine that ran a command is told of nothing else: what runs at the recovery is named there.
-	if o.kind == model.AlertProblem && !ch.runs() && !slices.Contains(o.escalation.Told, target) {
+	if o.kind == model.AlertProblem && !slices.Contains(o.escalation.Told, target) {
 		o.escalation.Told = append(o.escalation.Told, target)
 	}
 }

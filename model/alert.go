@@ -96,7 +96,7 @@ type Escalation struct {
 	NextAt int64
 	// HeldUntil, while in the future, says that the trigger flaps: Unix nanoseconds, zero for never.
 	HeldUntil int64
-	// Told are those who got a message of the problem: receiver, media and address of each.
+	// Told are those who got a message of the problem, and machines that ran a command: receiver, media and address of each.
 	Told []AlertTarget
 	// Problem, Current and Recovery are the events that the ids name. Stores read them but do not write them.
 	Problem, Current, Recovery Event

@@ -19,9 +19,10 @@ import (
 	"tidemark/wire/zbx"
 )
 
-// commandPause is the least time between two runs of one command on one host by actions: many problems of a host have one remedy, and a trigger that
-// changes again and again must not run it all the time.
-const commandPause = time.Minute
+// commandPause is the least time between two runs of one remedy on one host by actions: many problems of a host have one remedy, and a trigger that
+// changes again and again must not run it all the time. It is less than the minute after which a next step may name the command again, so that a step
+// that was a little late does not keep the next one from running.
+const commandPause = 50 * time.Second
 
 // alertCommands runs the commands of media types. It implements media.Commander.
 type alertCommands struct {
@@ -32,27 +33,27 @@ type alertCommands struct {
 }
 
 type ranCommand struct {
-	host model.HostID
-	line string
+	host   model.HostID
+	remedy string
 }
 
-// free reports whether a command may be run on a host now, and remembers that it is.
-func (c *alertCommands) free(host model.HostID, line string, now time.Time) bool {
+// free reports whether a remedy may be run on a host now, and remembers that it is.
+func (c *alertCommands) free(host model.HostID, remedy string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.ran, func(_ ranCommand, at time.Time) bool { return now.Sub(at) >= commandPause })
-	if _, ran := c.ran[ranCommand{host, line}]; ran {
+	if _, ran := c.ran[ranCommand{host, remedy}]; ran {
 		return false
 	}
 	if c.ran == nil {
 		c.ran = make(map[ranCommand]time.Time)
 	}
-	c.ran[ranCommand{host, line}] = now
+	c.ran[ranCommand{host, remedy}] = now
 	return true
 }
 
 // RunCommand implements media.Commander. Who asks hosts passes it on: the server, or the proxy of the host.
-func (c *alertCommands) RunCommand(ctx context.Context, id model.HostID, line string) (string, error) {
+func (c *alertCommands) RunCommand(ctx context.Context, id model.HostID, remedy, line string) (string, error) {
 	s := c.server
 	h, ok := s.cache.Snapshot().HostByID(id)
 	switch {
@@ -67,7 +68,7 @@ func (c *alertCommands) RunCommand(ctx context.Context, id model.HostID, line st
 	case <-ctx.Done():
 		return "", fmt.Errorf("other commands are waited for, %d of them; the command was not run", commandsAtOnce)
 	}
-	if !c.free(id, line, time.Now()) {
+	if !c.free(id, remedy, time.Now()) {
 		return "", fmt.Errorf("the command ran on host %s less than %s ago; it was not run again", h.Host, commandPause)
 	}
 	c.note(ctx, h, line)

@@ -12,7 +12,7 @@ import (
 	"tidemark/model"
 )
 
-// Many problems of a host have one remedy: it runs once a minute, and that of other hosts beside it.
+// Many problems of a host have one remedy: it runs once in 50 s, and that of other hosts beside it.
 func TestAlertCommands_pause(t *testing.T) {
 	c := &alertCommands{}
 	now := time.Unix(1_700_000_000, 0)
@@ -26,9 +26,9 @@ func TestAlertCommands_pause(t *testing.T) {
 	f(1, "a", time.Second, false)
 	f(1, "b", time.Second, true)
 	f(2, "a", 30*time.Second, true)
-	f(1, "a", 59*time.Second, false)
-	f(1, "a", 60*time.Second, true)
-	f(2, "a", 89*time.Second, false)
+	f(1, "a", 49*time.Second, false)
+	f(1, "a", 50*time.Second, true)
+	f(2, "a", 79*time.Second, false)
 	if len(c.ran) != 2 {
 		t.Errorf("%d commands are remembered, want 2", len(c.ran))
 	}

@@ -20,16 +20,19 @@ const maxCommandBytes = 8 << 10
 // of a line for a shell.
 var CommandMacros = []string{"{ALERT.KIND}", "{EVENT.ID}", "{EVENT.NSEVERITY}", "{EVENT.TIMESTAMP}", "{EVENT.VALUE}", "{HOST.ID}"}
 
+// occasionMacros are those that tell one problem from another; the others say what is to be done.
+var occasionMacros = []string{"{EVENT.ID}", "{EVENT.TIMESTAMP}"}
+
 // macroLike finds what looks like a macro of Zabbix. Shells and awk have ${NAME} and {print $1}, which is none.
-var macroLike = regexp.MustCompile(`\{\$[A-Z0-9_.]+[:}][^ ]*|\{[{?#][^ ]*|\{[A-Z]+[0-9]*\.[^ ]*`)
+var macroLike = regexp.MustCompile(`\{\$[A-Z0-9_.]+[:}][^ {]*|\{[{?#][^ {]*|\{[A-Z]+[0-9]*\.[^ {]*`)
 
 // macroValue is what the value of a macro in a command may be.
 var macroValue = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Commander runs commands on hosts.
 type Commander interface {
-	// RunCommand has the agent of a host run a line of a shell, and returns what it printed.
-	RunCommand(ctx context.Context, host model.HostID, line string) (string, error)
+	// RunCommand has the agent of a host run a line of a shell, and returns what it printed. Lines with the same remedy do the same, for whatever problem.
+	RunCommand(ctx context.Context, host model.HostID, remedy, line string) (string, error)
 }
 
 // Command has the agent of the problem's host run a command.
@@ -63,7 +66,7 @@ func (c *Command) Send(ctx context.Context, m Message) (string, error) {
 	if c.Commander == nil {
 		return "", fmt.Errorf("this server runs no commands: %w", ErrSettings)
 	}
-	line := c.Line
+	line, remedy := c.Line, c.Line
 	for _, macro := range CommandMacros {
 		if !strings.Contains(line, macro) {
 			continue
@@ -73,12 +76,15 @@ func (c *Command) Send(ctx context.Context, m Message) (string, error) {
 			return "", fmt.Errorf("the value of %s is %.70q, expected letters and digits; the command was not run: %w", macro, value, ErrSettings)
 		}
 		line = strings.ReplaceAll(line, macro, value)
+		if !slices.Contains(occasionMacros, macro) {
+			remedy = strings.ReplaceAll(remedy, macro, value)
+		}
 	}
 	host, err := strconv.ParseUint(m.expand("{HOST.ID}"), 10, 64)
 	if err != nil || host == 0 {
 		return "", fmt.Errorf("a command runs on the host of a problem, and there is none; try it with 'tidemark host run HOST COMMAND': %w", ErrSettings)
 	}
-	out, err := c.Commander.RunCommand(ctx, model.HostID(host), line)
+	out, err := c.Commander.RunCommand(ctx, model.HostID(host), remedy, line)
 	if err == nil || !errors.Is(err, ctx.Err()) {
 		return shorten([]byte(out)), err
 	}

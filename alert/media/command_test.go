@@ -10,13 +10,13 @@ import (
 )
 
 type fakeCommander struct {
-	host model.HostID
-	line string
-	err  error
+	host         model.HostID
+	remedy, line string
+	err          error
 }
 
-func (f *fakeCommander) RunCommand(_ context.Context, host model.HostID, line string) (string, error) {
-	f.host, f.line = host, line
+func (f *fakeCommander) RunCommand(_ context.Context, host model.HostID, remedy, line string) (string, error) {
+	f.host, f.remedy, f.line = host, remedy, line
 	return "done\x1b\n", f.err
 }
 
@@ -43,6 +43,8 @@ func TestCommand_Check(t *testing.T) {
 	f("echo {?last(/h/k)}", "not expanded")
 	f("echo {{ITEM.VALUE}.regsub(a,b)}", "not expanded")
 	f("echo {#LLD}", "not expanded")
+	f("echo {EVENT.ID}:{HOST.NAME}", `"{HOST.NAME}" is not expanded`)
+	f("echo {EVENT.ID}{$SECRET}", `"{$SECRET}" is not expanded`)
 }
 
 func TestCommand_Send(t *testing.T) {
@@ -58,6 +60,9 @@ func TestCommand_Send(t *testing.T) {
 	answer, err := c.Send(t.Context(), Message{To: "host", Subject: "$(x)", Expand: expand})
 	if err != nil || answer != "done" || run.host != 7 || run.line != "log 42 problem 42" {
 		t.Errorf("answer %q, %v; ran %q on %d", answer, err, run.line, run.host)
+	}
+	if run.remedy != "log {EVENT.ID} problem {EVENT.ID}" {
+		t.Errorf("the remedy is %q, want one for all problems", run.remedy)
 	}
 	*run = fakeCommander{err: errors.New("no")}
 	if _, err = c.Send(t.Context(), Message{Expand: expand}); err == nil || err.Error() != "no" {
