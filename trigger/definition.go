@@ -170,13 +170,13 @@ func (e *Evaluator) upsert(d *model.Trigger) {
 func (e *Evaluator) compile(t *trigger, d *model.Trigger) {
 	parsed, err := expr.Parse(d.Expression)
 	if err != nil {
-		t.breakBecause("expression: " + err.Error())
+		t.breakBecause("expression: " + unreadable(d.ShownExpression, err.Error()))
 		return
 	}
 	refs := parsed.Refs
 	t.recoveryFrom = uint16(len(refs))
 	if parsed.Program.Broken() != "" {
-		t.breakBecause("expression: " + parsed.Program.Broken())
+		t.breakBecause("expression: " + unreadable(d.ShownExpression, parsed.Program.Broken()))
 	}
 	t.program = e.programs.Intern(parsed.Program)
 	t.newestOnly = t.program.NewestOnly()
@@ -184,9 +184,9 @@ func (e *Evaluator) compile(t *trigger, d *model.Trigger) {
 		recovery, err := expr.Parse(d.Recovery)
 		switch {
 		case err != nil:
-			t.breakBecause("recovery expression: " + err.Error())
+			t.breakBecause("recovery expression: " + unreadable(d.ShownRecovery, err.Error()))
 		case recovery.Program.Broken() != "":
-			t.breakBecause("recovery expression: " + recovery.Program.Broken())
+			t.breakBecause("recovery expression: " + unreadable(d.ShownRecovery, recovery.Program.Broken()))
 		default:
 			t.recovery = e.programs.Intern(recovery.Program)
 			t.newestOnly = t.newestOnly && t.recovery.NewestOnly()
@@ -204,6 +204,14 @@ func (e *Evaluator) compile(t *trigger, d *model.Trigger) {
 			e.ask(t, i, true)
 		}
 	}
+}
+
+// unreadable is why an expression cannot be evaluated, for people. With secret macros outside of keys, shown is set, and the reason may quote their values.
+func unreadable(shown, reason string) string {
+	if shown == "" {
+		return reason
+	}
+	return "it cannot be read with the values of its secret macros in place; the reason is not shown, because it may hold them"
 }
 
 func (t *trigger) breakBecause(text string) {

@@ -81,6 +81,15 @@ func TestApply_brokenAndMissing(t *testing.T) {
 	r.wantFailure(2, "item /h/new does not exist")
 	r.wantFailure(3, "expression: there is no global regular expression of that name")
 	r.wantFailure(4, "recovery expression: column 1: expected a function, foo is not known")
+	// What cannot be read may be the value of a secret macro.
+	const hidden = "expression: it cannot be read with the values of its secret macros in place; the reason is not shown, because it may hold them"
+	r.apply(model.Trigger{ID: 5, Expression: "last(/h/f)=hunter2", ShownExpression: "last(/h/f)={$PASSWORD}"},
+		model.Trigger{
+			ID: 6, Expression: "last(/h/f)>1", RecoveryMode: model.RecoverByRecoveryExpression,
+			Recovery: "hunter2()", ShownRecovery: "{$PASSWORD}()",
+		})
+	r.wantFailure(5, hidden)
+	r.wantFailure(6, "recovery "+hidden)
 	r.floats(1, 5)
 	r.want()
 	r.catalogue.add(9, model.Float, "h", "new")
