@@ -68,6 +68,12 @@ func (c *alertCommands) RunCommand(ctx context.Context, id model.HostID, remedy,
 	case <-ctx.Done():
 		return "", fmt.Errorf("other commands are waited for, %d of them; the command was not run", commandsAtOnce)
 	}
+	// It is stored here that the command is about to be run. A standby that took over without knowing that would run it again.
+	if s.replica != nil && s.replica.source != nil {
+		if err := s.replica.source.Confirmed(ctx); err != nil {
+			return "", fmt.Errorf("the command was not run: %w", err)
+		}
+	}
 	if !c.free(id, remedy, time.Now()) {
 		return "", fmt.Errorf("the command ran on host %s less than %s ago; it was not run again", h.Host, commandPause)
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"tidemark/access"
 	"tidemark/api"
+	"tidemark/confdb"
 	"tidemark/model"
 )
 
@@ -58,4 +60,36 @@ func TestAlertCommands_onlyAdministrators(t *testing.T) {
 	f(model.Editor, strings.Replace(media, "systemctl", "service", 1), http.StatusForbidden)
 	f(model.Editor, strings.Replace(media, `"name"`, `"sessions":2,"name"`, 1), http.StatusForbidden)
 	f(model.Editor, `{"receivers":[{"name":"machine","media":[{"media":"restart","to":"host"}]}]}`, 0)
+}
+
+// With a standby that must have everything, a command is not run before that has the claim: after a takeover it would be run again.
+func TestAlertCommands_standby(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), Options{Data: t.TempDir(), HTTP: l, Synchronous: true, Alone: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const file = `zabbix_export: {version: '7.0', host_groups: [{name: g}], hosts: [{host: db1, name: db1, groups: [{name: g}], interfaces: [{ip: 127.0.0.1, port: '1', interface_ref: if1}]}]}`
+	if _, err := s.db.Import(t.Context(), "x.yaml", []byte(file), confdb.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.cache.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h, ok := s.cache.Snapshot().Host("db1")
+	if !ok {
+		t.Fatal("the host is not there")
+	}
+	_, err = (&alertCommands{server: s}).RunCommand(t.Context(), h.ID, "true", "true")
+	if err == nil || !strings.Contains(err.Error(), "the command was not run") || !strings.Contains(err.Error(), "no standby confirmed") {
+		t.Errorf("without a standby: %v", err)
+	}
 }
