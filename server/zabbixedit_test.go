@@ -213,3 +213,23 @@ func TestZabbix_globals(t *testing.T) {
 	p.must("DELETE", "/api/alerting/receiver/ops", "", editor)
 	p.mustRPC("mediatype.delete", fmt.Sprintf(`[%q,%q]`, mail, hook), editor, new(any))
 }
+
+// TestZabbix_macrosInKeys changes and deletes an item whose key was written with a macro: item.get tells it with the value, scripts name it by either.
+func TestZabbix_macrosInKeys(t *testing.T) {
+	p := newParts(t)
+	host := p.ids.Replace("HOST")
+	p.made("usermacro.create", fmt.Sprintf(`{"hostid":%q,"macro":"{$DOOR}","value":"8080"}`, host))
+	item := p.made("item.create", fmt.Sprintf(`{"hostid":%q,"name":"Door","key_":"door[{$DOOR}]","type":2,"value_type":0}`, host))
+	part := p.made("item.create", fmt.Sprintf(`{"hostid":%q,"name":"Width","key_":"width[{$DOOR}]","type":18,"master_itemid":%q,"value_type":0}`, host, item))
+	shows := func(want string) {
+		t.Helper()
+		p.shows("item.get", fmt.Sprintf(`{"itemids":[%q,%q],"output":["key_","name"],"sortfield":"name"}`, item, part), p.editor, want)
+	}
+	shows(`[{"itemid":"` + item + `","key_":"door[8080]","name":"Door"},{"itemid":"` + part + `","key_":"width[8080]","name":"Width"}]`)
+	p.made("item.update", fmt.Sprintf(`{"itemid":%q,"key_":"door[8080]","name":"Gate"}`, item))
+	p.made("item.update", fmt.Sprintf(`{"itemid":%q,"key_":"width[{$DOOR}]","name":"Wide"}`, part))
+	p.refused("item.update", fmt.Sprintf(`{"itemid":%q,"key_":"door[8081]"}`, item), p.editor, "the key stays")
+	shows(`[{"itemid":"` + item + `","key_":"door[8080]","name":"Gate"},{"itemid":"` + part + `","key_":"width[8080]","name":"Wide"}]`)
+	p.made("item.delete", fmt.Sprintf(`[%q]`, item))
+	shows(`[]`)
+}

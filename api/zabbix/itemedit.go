@@ -170,6 +170,13 @@ func (c *call) fillItemRefs(p *params, item object, h *model.Host, o *owner) err
 // masterKey is the key of an item of the host, or of a prototype in its document, that another takes its values from.
 func (c *call) masterKey(id uint64, h *model.Host, o *owner) (string, bool) {
 	if r, ok := c.itemRow(model.ItemID(id)); ok && r.HostID == h.ID {
+		items, err := list[object](o, "items")
+		if err != nil {
+			return "", false
+		}
+		if i := slices.IndexFunc(items, func(item object) bool { return c.isItem(h, &r, item) }); i >= 0 {
+			return textOf(items[i], "key", ""), true // as it was written
+		}
 		return r.Key, true
 	}
 	for _, rule := range documentRules(o) {
@@ -229,7 +236,7 @@ func createItems(c *call) ([]byte, error) {
 		return p.text("key_"), o.set("items", append(items, item))
 	}, func(h *model.Host, key string) (ids []string) {
 		for _, r := range c.itemsOf(h) {
-			if r.Key == key {
+			if c.isItem(h, &r, object{"key": key}) {
 				ids = append(ids, formatID(r.ID))
 			}
 		}
@@ -262,10 +269,20 @@ func (c *call) holderOfItem(id string) (*model.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(c.document(h).objects("items"), func(item object) bool { return item["key"] == r.Key }) {
+	if !slices.ContainsFunc(c.document(h).objects("items"), func(item object) bool { return c.isItem(h, &r, item) }) {
 		return nil, errNotAllowed
 	}
 	return h, nil
+}
+
+// isItem reports whether an item of a host's or template's document is the one of a row, whose key has its macros expanded.
+func (c *call) isItem(h *model.Host, r *itemRow, item object) bool {
+	key := textOf(item, "key", "")
+	if key == r.Key || isTemplate(h.ID) {
+		return key == r.Key
+	}
+	i, ok := c.configuration.ItemOf(h.Host, key)
+	return ok && i.ID == r.ID
 }
 
 func (c *call) updateItem(p *params, o *owner, h *model.Host) (string, error) {
@@ -274,17 +291,17 @@ func (c *call) updateItem(p *params, o *owner, h *model.Host) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := p.keepsName("key_", r.Key); err != nil {
-		return "", invalidParams(`Invalid parameter "/%skey_": the key stays, because values belong to it; make another item.`, p.place)
-	}
 	p.accept("hostid")
 	items, err := list[object](o, "items")
 	if err != nil {
 		return "", err
 	}
-	i := slices.IndexFunc(items, func(item object) bool { return item["key"] == r.Key })
+	i := slices.IndexFunc(items, func(item object) bool { return c.isItem(h, &r, item) })
 	if i < 0 {
 		return "", errNotAllowed
+	}
+	if key := p.text("key_"); key != "" && key != r.Key && key != items[i]["key"] {
+		return "", invalidParams(`Invalid parameter "/%skey_": the key stays, because values belong to it; make another item.`, p.place)
 	}
 	if err := c.fillItem(p, items[i], h, o); err != nil {
 		return "", err
@@ -297,7 +314,7 @@ func updateItems(c *call) ([]byte, error) {
 }
 
 func deleteItems(c *call) ([]byte, error) {
-	return c.deleteEach("itemids", c.holderOfItem, func(id string, o *owner, _ *model.Host) error {
+	return c.deleteEach("itemids", c.holderOfItem, func(id string, o *owner, h *model.Host) error {
 		_, r, err := c.ownItem(id)
 		if err != nil {
 			return err
@@ -306,7 +323,11 @@ func deleteItems(c *call) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		return o.set("items", withoutItem(items, r.Key))
+		i := slices.IndexFunc(items, func(item object) bool { return c.isItem(h, &r, item) })
+		if i < 0 {
+			return nil // it went with its master
+		}
+		return o.set("items", withoutItem(items, textOf(items[i], "key", "")))
 	})
 }
 

@@ -29,6 +29,8 @@ type Configuration interface {
 	HostByID(id model.HostID) (*model.Host, bool)
 	Hosts() iter.Seq[*model.Host]
 	Item(id model.ItemID) (*model.Item, bool)
+	// ItemOf finds an item by its host's technical name and its key, also as it was written, before macros were expanded.
+	ItemOf(host, key string) (*model.Item, bool)
 	Trigger(id model.TriggerID) (*model.Trigger, bool)
 	Triggers() iter.Seq[*model.Trigger]
 	TriggersOf(host model.HostID) []model.Trigger
