@@ -325,7 +325,14 @@ func oldLifetimes(body map[string]any) {
 
 // body writes a graph, a graph prototype or a host prototype.
 func (e *encoder) body(b *bodyDef) *node {
-	n, fields := newOut(), unpackObject(b.body)
+	text := b.body
+	if b.kind == model.HostPrototype {
+		var err error
+		if text, err = changeSecrets(text, func(string, string) (string, error) { return "", nil }); err != nil {
+			panic("confdb: export: " + err.Error()) // the import wrote it
+		}
+	}
+	n, fields := newOut(), unpackObject(text)
 	n.text("uuid", b.uuid, "")
 	if b.kind == model.HostPrototype {
 		take(n, fields, "host", "name")

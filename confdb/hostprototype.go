@@ -51,9 +51,12 @@ type hostPrototype struct {
 	Interfaces json.RawMessage `json:"interfaces"`
 }
 
-func (p *rulePrototype) decodeHost() error {
+func (p *rulePrototype) decodeHost(secrets *sealer) (err error) {
 	if p.body == "" {
 		p.body = "{}"
+	}
+	if p.body, err = secrets.openPrototype(p.body); err != nil {
+		return err
 	}
 	if err := json.Unmarshal([]byte(p.body), &p.host); err != nil {
 		return fmt.Errorf("host prototype %s: %w", p.name, err)

@@ -3,6 +3,8 @@ package confdb
 import (
 	"context"
 	"database/sql"
+
+	"tidemark/model"
 )
 
 // bodies writes the graphs of an owner, or the graph and host prototypes of one of its discovery rules.
@@ -79,6 +81,16 @@ func (i *importer) body(ctx context.Context, w owner, rule int64, b *bodyFields,
 	table := "graphs"
 	if rule != 0 {
 		table = "rule_prototypes"
+	}
+	if b.kind == model.HostPrototype {
+		old := ""
+		if e != nil {
+			old = e.fields.body
+		}
+		var err error
+		if b.body, err = i.db.secrets.sealPrototype(b.body, old); err != nil {
+			return unchanged, err
+		}
 	}
 	switch {
 	case e != nil && e.fields == *b:

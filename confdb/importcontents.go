@@ -187,6 +187,9 @@ func (i *importer) items(ctx context.Context, w owner, rule int64, list []itemDe
 		if what != unchanged {
 			i.mark(w)
 		}
+		if r := found[n]; w.kind == hostOwner && rule == 0 && r != nil && r.fields.key != def.key {
+			i.relink[model.HostID(w.id)] = true // an item of a template may have either key
+		}
 		if kind := def.reportedAs(kind); kind != "" {
 			i.report.count(kind, what)
 			i.report.object(kind, i.owning, def.key, what)
@@ -195,6 +198,9 @@ func (i *importer) items(ctx context.Context, w owner, rule int64, list []itemDe
 	for _, r := range have.rows {
 		// A scenario is replaced whole, as the field of its owner is.
 		if (i.options.DeleteMissing || r.fields.ofScenario()) && !r.taken && !r.inherited {
+			if w.kind == hostOwner && rule == 0 {
+				i.relink[model.HostID(w.id)] = true // of an item of a template that had this key
+			}
 			if err := i.delete(ctx, w, "items", r.id, r.fields.reportedAs(kind), r.fields.key); err != nil {
 				return err
 			}

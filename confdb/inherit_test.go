@@ -224,3 +224,28 @@ func TestRegisterHost(t *testing.T) {
 		}
 	}
 }
+
+// TestInherit_renamedItem gives the host's own item, found by its uuid, the key of an inherited one, and takes the own one with an inherited one's key away.
+func TestInherit_renamedItem(t *testing.T) {
+	d := open(t, t.TempDir())
+	own := func(key, uuid string) string {
+		return `"hosts":[{"host":"h","name":"h","groups":[{"name":"G"}],"templates":[{"name":"one"}],"items":[{"key":"` + key + `","name":"own","type":"TRAP","uuid":"` + uuid + `"}]}]`
+	}
+	f := func(what, inside, want string) {
+		t.Helper()
+		importText(t, d, inside)
+		if got := itemNames(t, d, "h"); got != want {
+			t.Errorf("%s: items %s, want %s", what, got, want)
+		}
+	}
+	const uuid = "0123456789ab4def8123456789abcdef"
+	f("as made", `"templates":[`+owned("template", "one", "", "a", "b")+`],`+own("a", uuid), "a=own/1 b=b of one/2")
+	f("own a is b now", own("b", uuid), "a=a of one/3 b=own/1")
+	r, err := d.Import(context.Background(), "x", []byte(`{"zabbix_export":{"version":"7.0","hosts":[{"host":"h","name":"h","groups":[{"name":"G"}],"templates":[{"name":"one"}]}]}}`), ImportOptions{DeleteMissing: true})
+	if err != nil || !r.Changed() {
+		t.Fatal(r, err)
+	}
+	if got, want := itemNames(t, d, "h"), "a=a of one/3 b=b of one/4"; got != want {
+		t.Errorf("without its own: items %s, want %s", got, want)
+	}
+}

@@ -139,6 +139,7 @@ func (d *DB) sealClear(ctx context.Context) error {
 		return errors.Join(
 			c.sealColumn(ctx, "hosts", "id", "macros", `macros LIKE '%"s":true%'`, func(_, text string) (string, error) { return d.secrets.sealMacros(text) }),
 			c.sealColumn(ctx, "templates", "id", "macros", `macros LIKE '%"s":true%'`, func(_, text string) (string, error) { return d.secrets.sealMacros(text) }),
+			c.sealColumn(ctx, "rule_prototypes", "id", "body", `body LIKE '%SECRET_TEXT%'`, func(_, text string) (string, error) { return d.secrets.sealPrototype(text, "") }),
 			c.sealColumn(ctx, "global_macros", "name", "value", `secret = 1 AND value <> '' AND value NOT LIKE 'sealed:1:%'`,
 				func(name, text string) (string, error) { return d.secrets.seal(text, macroPlace(name)) }),
 			c.sealColumn(ctx, "alert_objects", "kind || '/' || name", "body", `body NOT LIKE 'sealed:1:%'`,

@@ -55,7 +55,7 @@ func (f *definitions) readRules(ctx context.Context, tx *sql.Tx) error {
 			return err
 		}
 		if p.kind == model.HostPrototype {
-			if err := p.decodeHost(); err != nil {
+			if err := p.decodeHost(f.secrets); err != nil {
 				return err
 			}
 		}

@@ -11,7 +11,8 @@ import (
 )
 
 const secretExport = `{"zabbix_export":{"version":"6.0","groups":[{"uuid":"0123456789ab4def8123456789abcdef","name":"G"}],"hosts":[{"host":"h","name":"h",
-"groups":[{"name":"G"}],"macros":[{"macro":"{$PASS}","type":"SECRET_TEXT","value":"canary-host"},{"macro":"{$OPEN}","value":"plain"}]}]}}`
+"groups":[{"name":"G"}],"macros":[{"macro":"{$PASS}","type":"SECRET_TEXT","value":"canary-host"},{"macro":"{$OPEN}","value":"plain"}],"discovery_rules":[{"name":"R","type":"TRAP","key":"r","host_prototypes":[
+{"host":"{#H}","name":"{#H}","group_links":[{"group":{"name":"G"}}],"macros":[{"macro":"{$MADE}","type":"SECRET_TEXT","value":"canary-made"}]}]}]}]}}`
 
 // TestSecrets_sealed stores canaries in every place of secrets and looks for them in the files.
 func TestSecrets_sealed(t *testing.T) {
@@ -66,6 +67,7 @@ func TestSecrets_sealed(t *testing.T) {
 	for _, statement := range []string{
 		`UPDATE hosts SET macros = '[{"n":"{$OPEN}","v":"plain"},{"n":"{$PASS}","v":"canary-host","s":true}]'`,
 		`UPDATE global_macros SET value = 'canary-global' WHERE secret = 1`,
+		`UPDATE rule_prototypes SET body = '{"macros":[{"macro":"{$MADE}","type":"SECRET_TEXT","value":"canary-made"}],"name":"{#H}"}'`,
 		`UPDATE alert_objects SET body = '{"password":"canary-media"}'`,
 	} {
 		if _, err := d.sql.ExecContext(ctx, statement); err != nil {
@@ -79,7 +81,7 @@ func TestSecrets_sealed(t *testing.T) {
 	check("after the start that sealed them", d)
 	var clear int
 	if err := d.sql.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM hosts WHERE macros LIKE '%canary%') + (SELECT count(*) FROM global_macros WHERE value LIKE '%canary%')
-		+ (SELECT count(*) FROM alert_objects WHERE body LIKE '%canary%')`).Scan(&clear); err != nil || clear != 0 {
+		+ (SELECT count(*) FROM alert_objects WHERE body LIKE '%canary%') + (SELECT count(*) FROM rule_prototypes WHERE body LIKE '%canary%')`).Scan(&clear); err != nil || clear != 0 {
 		t.Errorf("%d secrets are in the clear, %v", clear, err)
 	}
 	if err := d.Close(); err != nil {

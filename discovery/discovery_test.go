@@ -97,12 +97,19 @@ func newBench(t *testing.T, files ...string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = db.Close() })
-	b := &bench{t: t, db: db, cache: confcache.New(db, confcache.Options{}), now: time.Unix(1_700_000_000, 0)}
-	b.engine = New(Options{Rules: func() Rules { return b.cache.Snapshot() }, Store: db, Now: func() time.Time { return b.now }})
+	b := benchOf(t, db)
 	for _, f := range files {
 		b.load(f)
 	}
+	return b
+}
+
+// benchOf is a bench over a database, which is closed when the test ends.
+func benchOf(t *testing.T, db *confdb.DB) *bench {
+	t.Cleanup(func() { _ = db.Close() })
+	b := &bench{t: t, db: db, cache: confcache.New(db, confcache.Options{}), now: time.Unix(1_700_000_000, 0)}
+	b.engine = New(Options{Rules: func() Rules { return b.cache.Snapshot() }, Store: db, Now: func() time.Time { return b.now }})
+	b.refresh()
 	return b
 }
 
