@@ -114,7 +114,7 @@ func printMongoReport(w io.Writer, r *sniff.Report) error {
 	for _, s := range r.Shapes {
 		fmt.Fprintf(t, "%.1f\t%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t  %s  %s\n", s.TimeMillis, s.Requests, s.Errors, s.P50Millis, s.P95Millis, s.P99Millis, s.MaxMillis, s.Namespace, s.Shape)
 	}
-	fmt.Fprintf(t, "\nrequests\terrors\tno answer\tbytes out\tbytes in\t  command\n")
+	fmt.Fprintf(t, "\nrequests\terrors\tno answer\trequest bytes\treply bytes\t  command\n")
 	for _, c := range slices.Concat(r.Commands, r.Monitoring, r.Cluster) {
 		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t  %s %s\n", c.Requests, c.Errors, c.Unacknowledged, c.RequestBytes, c.ReplyBytes, c.Namespace, c.Command)
 	}

@@ -153,7 +153,11 @@ func runTrial(c *cobra.Command, f *trialFlags, args []string) error {
 	if f.asJSON {
 		return json.NewEncoder(c.OutOrStdout()).Encode(report)
 	}
-	return printTrial(c.OutOrStdout(), report)
+	where := "--http " + f.client.address
+	if f.client.address == "" {
+		where = args[0]
+	}
+	return printTrial(c.OutOrStdout(), report, where)
 }
 
 // read reads the log of queries that the flags name, else that of the server if there is one.
@@ -176,7 +180,8 @@ func (f *trialFlags) read(data string) ([]trial.Query, error) {
 	return queries, nil
 }
 
-func printTrial(w io.Writer, r *trial.Report) error {
+// printTrial prints the result; where names the store as recompress takes it.
+func printTrial(w io.Writer, r *trial.Report, where string) error {
 	queries := fmt.Sprintf("%d logged queries", r.Queries)
 	if r.QueriesMade {
 		queries = fmt.Sprintf("%d made-up queries, since none are logged", r.Queries)
@@ -202,7 +207,7 @@ func printTrial(w io.Writer, r *trial.Report) error {
 	}
 	_, err := fmt.Fprintf(w, "\n%s\n", r.Recommended.Text)
 	if err == nil && r.Recommended.Codec != "" {
-		_, err = fmt.Fprintf(w, "To do it: tidemark store recompress --codec %s --extent %s --again\n", r.Recommended.Codec, config.FormatSize(int64(r.Recommended.ExtentBytes)))
+		_, err = fmt.Fprintf(w, "To do it: tidemark store recompress %s --codec %s --extent %s --again\n", where, r.Recommended.Codec, config.FormatSize(int64(r.Recommended.ExtentBytes)))
 	}
 	return err
 }

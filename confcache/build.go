@@ -420,5 +420,8 @@ func (h *hostBuilder) trigger(t model.Trigger) model.Trigger {
 		*field = h.macros.show(*field)
 	}
 	t.Tags = h.tags(t.Tags)
+	if text := (model.TriggerText{Name: written.Name, Expression: written.Expression, Recovery: written.Recovery}); text != t.AsWritten() {
+		t.Written = &text
+	}
 	return t
 }

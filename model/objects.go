@@ -243,6 +243,17 @@ const (
 	RecoverNever
 )
 
+// TriggerText is what tells a trigger from others of its host.
+type TriggerText struct{ Name, Expression, Recovery string }
+
+// AsWritten returns the name and the expressions as they are stored.
+func (t *Trigger) AsWritten() TriggerText {
+	if t.Written != nil {
+		return *t.Written
+	}
+	return TriggerText{t.Name, t.Expression, t.Recovery}
+}
+
 // Trigger is an expression over items with a state OK or PROBLEM.
 type Trigger struct {
 	ID   TriggerID
@@ -255,6 +266,8 @@ type Trigger struct {
 	Expression, Recovery string
 	// ShownExpression and ShownRecovery are for people, with secret macros as they were written; empty when nothing differs.
 	ShownExpression, ShownRecovery string
+	// Written has the name and the expressions as they are stored, before macros were expanded; nil when nothing differs.
+	Written *TriggerText
 
 	RecoveryMode RecoveryMode
 	Severity     Severity

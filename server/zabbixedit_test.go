@@ -233,3 +233,22 @@ func TestZabbix_macrosInKeys(t *testing.T) {
 	p.made("item.delete", fmt.Sprintf(`[%q]`, item))
 	shows(`[]`)
 }
+
+// TestZabbix_macrosInTriggers makes, changes and deletes triggers with macros in their names and expressions, of which one depends on another.
+func TestZabbix_macrosInTriggers(t *testing.T) {
+	p := newParts(t)
+	host := p.ids.Replace("HOST")
+	p.made("usermacro.create", fmt.Sprintf(`{"hostid":%q,"macro":"{$MAX}","value":"5"}`, host))
+	p.made("item.create", fmt.Sprintf(`{"hostid":%q,"name":"Load","key_":"load","type":2,"value_type":0}`, host))
+	high := p.made("trigger.create", fmt.Sprintf(`{"description":"Load over {$MAX}","expression":"last(/%s/load)>{$MAX}"}`, foreign))
+	other := p.made("trigger.create", fmt.Sprintf(`{"description":"Load over {$MAX}","expression":"min(/%s/load,5m)>{$MAX}","dependencies":[{"triggerid":%q}]}`, foreign, high))
+	if high == "" || other == "" || high == other {
+		t.Fatalf("the triggers are %q and %q", high, other)
+	}
+	p.refused("trigger.create", fmt.Sprintf(`{"description":"Load over {$MAX}","expression":"last(/%s/load)>{$MAX}"}`, foreign), p.editor, "already exists")
+	p.made("trigger.update", fmt.Sprintf(`{"triggerid":%q,"priority":4}`, other))
+	p.shows("trigger.get", fmt.Sprintf(`{"triggerids":[%q],"output":["priority"],"selectDependencies":["triggerid"]}`, other), p.editor,
+		fmt.Sprintf(`[{"dependencies":[{"triggerid":%q}],"priority":"4","triggerid":%q}]`, high, other))
+	p.made("trigger.delete", fmt.Sprintf(`[%q]`, high))
+	p.shows("trigger.get", fmt.Sprintf(`{"triggerids":[%q,%q],"output":["triggerid"],"selectDependencies":["triggerid"]}`, high, other), p.editor, fmt.Sprintf(`[{"dependencies":[],"triggerid":%q}]`, other))
+}

@@ -38,7 +38,8 @@ func (o *owner) takeTrigger(t *model.Trigger) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	same := func(one object) bool { return one["name"] == t.Name }
+	written := t.AsWritten()
+	same := func(one object) bool { return one["name"] == written.Name }
 	count := len(slices.DeleteFunc(slices.Clone(several), func(one object) bool { return !same(one) }))
 	for _, item := range items {
 		nested, _ := item["triggers"].([]any)
@@ -48,8 +49,8 @@ func (o *owner) takeTrigger(t *model.Trigger) (object, error) {
 			}
 		}
 	}
-	if count > 1 { // names are not unique, names with expressions are; macros in them are expanded in t
-		same = func(one object) bool { return one["name"] == t.Name && one["expression"] == t.Expression }
+	if count > 1 { // names are not unique, names with expressions are
+		same = func(one object) bool { return one["name"] == written.Name && one["expression"] == written.Expression }
 	}
 	var found object
 	several = slices.DeleteFunc(several, func(one object) bool {
@@ -199,9 +200,10 @@ func (c *call) fillTrigger(p *params, trigger object) error {
 
 // dependency names a trigger as documents do, and as it is after the call.
 func (c *call) dependency(t *model.Trigger) object {
-	on := object{"name": t.Name, "expression": t.Expression}
-	if t.Recovery != "" {
-		on["recovery_expression"] = t.Recovery
+	written := t.AsWritten()
+	on := object{"name": written.Name, "expression": written.Expression}
+	if written.Recovery != "" {
+		on["recovery_expression"] = written.Recovery
 	}
 	if now, ok := c.renamed[t.ID]; ok {
 		on["name"] = now["name"]
@@ -261,9 +263,9 @@ func (c *call) changedTriggers(all []triggerChange, before map[model.TriggerID]b
 		var found *model.Trigger
 		list := c.triggersIn(one.host)
 		for i := range list {
-			t := &list[i]
-			if t.Name == one.name && !before[t.ID] && (found == nil || found.Expression != one.expression && t.Expression == one.expression) {
-				found = t // macros in it are expanded in the trigger's, so the name alone must do
+			t, written := &list[i], list[i].AsWritten()
+			if written.Name == one.name && !before[t.ID] && (found == nil || written.Expression == one.expression) {
+				found = t
 			}
 		}
 		if found != nil {
@@ -285,7 +287,7 @@ func createTriggers(c *call) ([]byte, error) {
 		}
 		for _, t := range c.triggersIn(h.ID) {
 			before[t.ID] = true
-			if t.Name == trigger["name"] && t.Expression == trigger["expression"] {
+			if written := t.AsWritten(); written.Name == trigger["name"] && written.Expression == trigger["expression"] {
 				return "", invalidParams("Trigger %q already exists on %q.", t.Name, h.Host)
 			}
 		}
