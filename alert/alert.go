@@ -149,7 +149,7 @@ type Alerter struct {
 	pending  pending
 	prunedAt int64
 
-	sent, failed, retried, dropped, cancelled, held, storeFailures, heartbeats, heartbeatFailures *metrics.Counter
+	sent, failed, retried, dropped, cancelled, held, heldCommands, storeFailures, heartbeats, heartbeatFailures *metrics.Counter
 	// busy is how long steps took, sendingSeconds how long messages were on their way.
 	busy, sendingSeconds *metrics.FloatCounter
 }
@@ -234,7 +234,7 @@ func (a *Alerter) registerMetrics() {
 		return a.options.Metrics.NewCounter("tidemark_alert_" + name + "_total")
 	}
 	a.sent, a.failed, a.retried = counter("sent_alerts"), counter("failed_alerts"), counter("retries")
-	a.dropped, a.cancelled, a.held = counter("dropped_alerts"), counter("cancelled_escalations"), counter("held_changes")
+	a.dropped, a.cancelled, a.held, a.heldCommands = counter("dropped_alerts"), counter("cancelled_escalations"), counter("held_changes"), counter("held_commands")
 	a.storeFailures, a.heartbeats, a.heartbeatFailures = counter("store_failures"), counter("heartbeats"), counter("heartbeat_failures")
 	a.busy = a.options.Metrics.NewFloatCounter("tidemark_alert_busy_seconds_total")
 	a.sendingSeconds = a.options.Metrics.NewFloatCounter("tidemark_alert_sending_seconds_total")

@@ -2,12 +2,14 @@ package alert
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"tidemark/alert/media"
 	"tidemark/model"
 )
 
@@ -130,6 +132,9 @@ func TestCommand_onceAndInTime(t *testing.T) {
 		if calls := w.alerts[1].Attempts; calls != 1 || w.alerts[1].State != model.AlertFailed {
 			t.Errorf("after a failure: %+v", w.alerts[1])
 		}
+		if failed, held := p.failed.Get(), p.heldCommands.Get(); failed != 1 || held != 0 {
+			t.Errorf("after a failure: %d failed, %d held back", failed, held)
+		}
 		p.stop()
 		w.refuse, w.claiming = nil, 5*time.Second
 		p = w.start(t, "")
@@ -143,6 +148,25 @@ func TestCommand_onceAndInTime(t *testing.T) {
 		p.stop()
 		if a := w.alerts[2]; a.State != model.AlertFailed || !strings.Contains(a.Error, "could not be begun within 5m0s") || len(w.messages()) != 0 {
 			t.Errorf("after the server was away: %+v, messages %v", a, w.messages())
+		}
+	})
+}
+
+// A command that ran a moment ago for another problem of the host is held back, which is no failure.
+func TestCommand_held(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.host(1, "Db1")
+		w.refuse = func(string) error { return fmt.Errorf("not run again: %w", media.ErrHeld) }
+		p := w.start(t, strings.Replace(remedy, "[machine, first]}, {from: 2, receivers: [machine]}", "[machine]}", 1))
+		defer p.stop()
+		p.tell(w.problem(7, model.High, "disk"))
+		after(30 * time.Second)
+		if a := w.alerts[1]; a.Attempts != 1 || a.State != model.AlertFailed || !strings.Contains(a.Error, "not run again") {
+			t.Errorf("the alert is %+v", a)
+		}
+		if failed, held := p.failed.Get(), p.heldCommands.Get(); failed != 0 || held != 1 {
+			t.Errorf("%d failed, %d held back", failed, held)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -253,8 +254,7 @@ func (a *Alerter) finish(l *lane, d delivery, ch *channel) {
 			alert.Error = cut(d.err.Error(), maxTextBytes/16)
 			if alert.Attempts+1 >= attemptsOf(ch) || media.Permanent(d.err) {
 				alert.State, alert.SentAt = model.AlertFailed, now
-				a.failed.Inc()
-				a.options.Logger.Error("alerting: an alert could not be sent", "alert", alert.ID, "media", alert.Media, "problem", alert.ProblemID, "error", d.err)
+				a.noteFailure(alert, d.err)
 			} else {
 				alert.NextAt = now + int64(backoff(ch, alert.Attempts))
 				retryAt = max(retryAt, alert.NextAt)
@@ -392,4 +392,15 @@ func (ch *channel) value(macro string, m *media.Message, alert *model.Alert, s s
 		}
 	}
 	return macro
+}
+
+// noteFailure logs and counts an alert that is given up.
+func (a *Alerter) noteFailure(alert *model.Alert, err error) {
+	if errors.Is(err, media.ErrHeld) {
+		a.heldCommands.Inc()
+		a.options.Logger.Info("alerting: a command was held back", "alert", alert.ID, "media", alert.Media, "problem", alert.ProblemID, "reason", err)
+		return
+	}
+	a.failed.Inc()
+	a.options.Logger.Error("alerting: an alert could not be sent", "alert", alert.ID, "media", alert.Media, "problem", alert.ProblemID, "error", err)
 }

@@ -59,23 +59,29 @@ func (c *serverClient) call(ctx context.Context, method, path string, body, out 
 type progressLine struct {
 	w           io.Writer
 	began, said time.Time
+	last        string
 }
 
 func newProgressLine(w io.Writer) *progressLine {
 	return &progressLine{w: w, began: time.Now(), said: time.Now()}
 }
 
-// say is called as often as one likes.
+// say is called as often as one likes. What stands still is said once.
 func (p *progressLine) say(done, total int64, what string) {
 	now := time.Now()
 	if now.Sub(p.said) < time.Second || total <= 0 {
 		return
 	}
 	p.said = now
+	head := fmt.Sprintf("%3d %% %s", 100*done/total, what)
+	if head == p.last {
+		return
+	}
+	p.last = head
 	left := ""
 	// Of the first hundredth nothing can be told: opening files counts for more than what is done.
 	if took := now.Sub(p.began); done >= total/100 && done > 0 && done < total {
 		left = fmt.Sprintf(", %s left", (time.Duration(float64(took)*float64(total-done)/float64(done)) + time.Second/2).Truncate(time.Second))
 	}
-	fmt.Fprintf(p.w, "%3d %% %s%s\n", 100*done/total, what, left)
+	fmt.Fprintf(p.w, "%s%s\n", head, left)
 }

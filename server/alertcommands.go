@@ -75,7 +75,7 @@ func (c *alertCommands) RunCommand(ctx context.Context, id model.HostID, remedy,
 		}
 	}
 	if !c.free(id, remedy, time.Now()) {
-		return "", fmt.Errorf("the command ran on host %s less than %s ago; it was not run again", h.Host, commandPause)
+		return "", fmt.Errorf("the command ran on host %s less than %s ago; it was not run again: %w", h.Host, commandPause, media.ErrHeld)
 	}
 	c.note(ctx, h, line)
 	if h.Proxy == 0 {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +17,10 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"tidemark/access"
 	"tidemark/api"
 	"tidemark/internal/vfs"
+	"tidemark/model"
 	"tidemark/snapshot"
 	"tidemark/standby"
 )
@@ -56,6 +59,7 @@ type following struct {
 	// turning is set while the standby's server, which still answers, is closed and the primary's is opened.
 	turning   atomic.Bool
 	serving   chan struct{} // closed when the promoted server is served, or could not be opened
+	primary   *Server       // that one
 	servedErr error
 }
 
@@ -369,7 +373,7 @@ func (n *following) lead(ctx context.Context) error {
 	if err == nil {
 		err = n.serve(s)
 	}
-	n.servedErr = err
+	n.primary, n.servedErr = s, err
 	close(n.serving)
 	if err != nil {
 		return err
@@ -387,8 +391,8 @@ const (
 	busyTime     = 10 * time.Second
 )
 
-// promote takes over: from a primary that answers without a loss, from a dead one with what is here.
-func (n *following) promote(ctx context.Context) (Promoted, error) {
+// promote takes over: from a primary that answers without a loss, from a dead one with what is here. address is who asked for it.
+func (n *following) promote(ctx context.Context, address string) (Promoted, error) {
 	n.mu.Lock()
 	s := n.standing
 	n.standing = nil
@@ -414,8 +418,14 @@ func (n *following) promote(ctx context.Context) (Promoted, error) {
 	}
 	out.Milliseconds, out.Epoch = float64(time.Since(began).Microseconds())/1000, n.kept.node.State().Epoch
 	out.EpochText = standby.EpochText(out.Epoch)
-	n.logger.Info("promoted", "epoch", standby.EpochText(out.Epoch), "handed_over", out.HandedOver, "milliseconds", out.Milliseconds)
-	return out, n.servedErr
+	n.logger.Info("promoted", "epoch", out.EpochText, "handed_over", out.HandedOver, "milliseconds", out.Milliseconds)
+	if n.servedErr != nil {
+		return out, n.servedErr
+	}
+	if after, err := json.Marshal(out); err == nil {
+		n.primary.access.Audit(ctx, access.From(ctx), model.AuditEntry{Action: "POST /api/standby/promote", Object: "primary in the place of " + n.f.Of, Address: address, After: string(after)})
+	}
+	return out, nil
 }
 
 // takeOver has the primary stop, and waits for what it has. began is when the last record was here.

@@ -126,7 +126,7 @@ type Options struct {
 	rebuilt bool
 	// kept, if not nil, is what outlives this server in the process; promote is called when a standby shall take over.
 	kept    *kept
-	promote func(context.Context) (Promoted, error)
+	promote func(ctx context.Context, address string) (Promoted, error)
 	// term is this server's right to work on a database that it shares, nil when it has all for itself. handOver is told when it shall be given away.
 	term     *lease.Term
 	handOver chan<- struct{}

@@ -228,7 +228,7 @@ func (r *replica) promote(q *http.Request) (any, error) {
 		}
 		return nil, &api.Error{Status: http.StatusConflict, Code: "primary", Message: message}
 	}
-	return r.s.o.promote(q.Context())
+	return r.s.o.promote(q.Context(), q.RemoteAddr)
 }
 
 // digest reads all values in a range of time.

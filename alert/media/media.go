@@ -25,6 +25,9 @@ const (
 // ErrSettings says that a sender cannot work with its settings, so that trying again is of no use.
 var ErrSettings = errors.New("wrong settings")
 
+// ErrHeld says that nothing was sent because the same was done a moment ago for another problem, which is as it should be.
+var ErrHeld = errors.New("done for another problem")
+
 // Message is what is sent.
 type Message struct {
 	// To is the address in the medium's own form.

@@ -63,6 +63,9 @@ func TestHandOver(t *testing.T) {
 	if !p.HandedOver || p.Epoch>>32 != 1 {
 		t.Errorf("%+v", p)
 	}
+	if log := command(t, "audit", "list", "--http", b.http); !strings.Contains(log, "POST /api/standby/promote") {
+		t.Errorf("the audit log of the new primary is %s", log)
+	}
 	agents.move(b.trapper)
 	queries.moveGently(t, b.http)
 	_, before := b.digest()
