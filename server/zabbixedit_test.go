@@ -246,6 +246,9 @@ func TestZabbix_macrosInTriggers(t *testing.T) {
 		t.Fatalf("the triggers are %q and %q", high, other)
 	}
 	p.refused("trigger.create", fmt.Sprintf(`{"description":"Load over {$MAX}","expression":"last(/%s/load)>{$MAX}"}`, foreign), p.editor, "already exists")
+	if id := p.made("trigger.create", fmt.Sprintf(`{"description":"Of some values","expression":"avg(/%s/load,#{$MAX})>{$MAX}"}`, foreign)); id == "" {
+		t.Error("a trigger over as many values as a macro says has no id")
+	}
 	p.made("trigger.update", fmt.Sprintf(`{"triggerid":%q,"priority":4}`, other))
 	p.shows("trigger.get", fmt.Sprintf(`{"triggerids":[%q],"output":["priority"],"selectDependencies":["triggerid"]}`, other), p.editor,
 		fmt.Sprintf(`[{"dependencies":[{"triggerid":%q}],"priority":"4","triggerid":%q}]`, high, other))

@@ -3,7 +3,6 @@ package zabbix
 import (
 	"strings"
 
-	"tidemark/expr"
 	"tidemark/model"
 )
 
@@ -90,7 +89,7 @@ func (c *call) itemByKey(h *model.Host, key string) uint64 {
 // names reports whether the expressions of a trigger name an item of a host or template.
 func (r *part) names(h *model.Host, key string) bool {
 	for _, member := range []string{"expression", "recovery_expression"} {
-		e, err := expr.Parse(r.text(member, ""))
+		e, err := parseWritten(r.text(member, ""))
 		if err != nil {
 			continue
 		}

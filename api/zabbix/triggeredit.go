@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -168,7 +169,7 @@ func (c *call) fillTrigger(p *params, trigger object) error {
 	p.fillTexts(trigger, triggerTexts)
 	for _, member := range []string{"expression", "recovery_expression"} {
 		if text := p.text(member); text != "" {
-			if _, err := expr.Parse(text); err != nil {
+			if _, err := parseWritten(text); err != nil {
 				p.fail(member, fmt.Sprintf("incorrect expression: %v", err))
 			}
 		}
@@ -216,6 +217,14 @@ func (c *call) dependency(t *model.Trigger) object {
 	return on
 }
 
+// countMacro is a macro in the place of the number of values, which has a value only on a host.
+var countMacro = regexp.MustCompile(`#\{\$[A-Z0-9_.]+(:[^}]*)?\}`)
+
+// parseWritten parses an expression whose macros are not expanded.
+func parseWritten(text string) (*expr.Expression, error) {
+	return expr.Parse(countMacro.ReplaceAllString(text, "#1"))
+}
+
 // hostOfExpression is the host of the first item in an expression, to which its trigger belongs.
 func (c *call) hostOfExpression(p *params) (*model.Host, error) {
 	for _, name := range []string{"description", "expression"} {
@@ -224,7 +233,7 @@ func (c *call) hostOfExpression(p *params) (*model.Host, error) {
 	if p.failed != nil {
 		return nil, p.failed
 	}
-	e, err := expr.Parse(p.text("expression"))
+	e, err := parseWritten(p.text("expression"))
 	if err != nil {
 		return nil, invalidParams(`Invalid parameter "/%sexpression": incorrect expression: %v.`, p.place, err)
 	}
