@@ -83,8 +83,8 @@ func (a *Alerter) startDeliveries(ctx context.Context, now int64) {
 	for name, lanes := range a.ready {
 		ch := a.plan.channels[name]
 		limit := sessions
-		if ch != nil && ch.Sessions > 0 {
-			limit = ch.Sessions
+		if ch != nil {
+			limit, _, _ = ch.Effort()
 		}
 		for len(lanes) > 0 && a.active[name] < limit {
 			a.serve(ctx, ch, lanes[0], now)
@@ -294,20 +294,18 @@ func (a *Alerter) next(l *lane, ch *channel, at int64) {
 }
 
 func attemptsOf(ch *channel) int {
-	if ch.runs() {
-		return 1
-	}
-	if ch == nil || ch.Attempts == 0 {
+	if ch == nil {
 		return attempts
 	}
-	return ch.Attempts
+	_, tries, _ := ch.Effort()
+	return tries
 }
 
 // backoff is the wait after an attempt, counted from zero: it doubles up to a limit.
 func backoff(ch *channel, attempt int) time.Duration {
 	wait := retryEvery
 	if ch != nil {
-		wait = ch.RetryEvery.Or(retryEvery)
+		_, _, wait = ch.Effort()
 	}
 	for ; attempt > 0 && wait < maxRetryWait; attempt-- {
 		wait *= 2

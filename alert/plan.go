@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -58,6 +59,16 @@ type channel struct {
 }
 
 // runs reports whether the channel runs commands.
+// Effort returns how many messages are sent at the same time, how often one is tried, and the wait before the second try, with the defaults for what is
+// not set.
+func (m *Media) Effort() (atOnce, tries int, wait time.Duration) {
+	atOnce, tries, wait = cmp.Or(m.Sessions, sessions), cmp.Or(m.Attempts, attempts), m.RetryEvery.Or(retryEvery)
+	if m.Command != nil {
+		tries = 1
+	}
+	return atOnce, tries, wait
+}
+
 func (ch *channel) runs() bool { return ch != nil && ch.Command != nil }
 
 func (p *plan) action(name string) *compiledAction {

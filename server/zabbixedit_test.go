@@ -181,7 +181,7 @@ func TestZabbix_globals(t *testing.T) {
 	p.mustRPC("mediatype.update", fmt.Sprintf(`[{"mediatypeid":%q,"status":1,"smtp_server":"127.0.0.2"},{"mediatypeid":%q,"maxsessions":3}]`, mail, hook), editor, &media)
 	got = nil
 	p.mustRPC("mediatype.get", fmt.Sprintf(`{"mediatypeids":[%q,%q],"output":["name","status","maxattempts","maxsessions","smtp_server"],"sortfield":"name"}`, mail, hook), editor, &got)
-	want := fmt.Sprintf("[map[maxattempts:0 maxsessions:3 mediatypeid:%s name:Hook smtp_server: status:0] map[maxattempts:5 maxsessions:1 mediatypeid:%s name:Mail of Ansible smtp_server:127.0.0.2:2525 status:1]]", hook, mail)
+	want := fmt.Sprintf("[map[maxattempts:10 maxsessions:3 mediatypeid:%s name:Hook smtp_server: status:0] map[maxattempts:5 maxsessions:4 mediatypeid:%s name:Mail of Ansible smtp_server:127.0.0.2:2525 status:1]]", hook, mail)
 	if fmt.Sprint(got) != want {
 		t.Errorf("media types:\n got %v\nwant %s", got, want)
 	}

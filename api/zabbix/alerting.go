@@ -61,9 +61,9 @@ var mediaTypeKind = kind[alert.Media]{
 			return "4"
 		}},
 		{name: "status", number: true, get: func(m *alert.Media) string { return status(!m.Disabled) }},
-		{name: "maxsessions", number: true, get: func(m *alert.Media) string { return formatInt(max(m.Sessions, 1)) }},
-		{name: "maxattempts", number: true, get: func(m *alert.Media) string { return formatInt(m.Attempts) }},
-		{name: "attempt_interval", get: func(m *alert.Media) string { return wholeSeconds(m.RetryEvery.Or(0)) }},
+		{name: "maxsessions", number: true, get: func(m *alert.Media) string { atOnce, _, _ := m.Effort(); return formatInt(atOnce) }},
+		{name: "maxattempts", number: true, get: func(m *alert.Media) string { _, tries, _ := m.Effort(); return formatInt(tries) }},
+		{name: "attempt_interval", get: func(m *alert.Media) string { _, _, wait := m.Effort(); return wholeSeconds(wait) }},
 		{name: "smtp_server", get: func(m *alert.Media) string {
 			if m.Mail == nil {
 				return ""
