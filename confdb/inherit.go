@@ -125,7 +125,7 @@ func (c *change) inheritItems(ctx context.Context, h model.HostID, chain []int64
 		}
 		return nil
 	}, `SELECT i.id, coalesce(i.def_id, 0), coalesce(d.key, i.key) FROM items i LEFT JOIN items d ON d.id = i.def_id
-		WHERE i.host_id = ? AND i.rule_id IS NULL ORDER BY i.def_id`, h)
+		WHERE i.host_id = ? AND i.rule_id IS NULL ORDER BY coalesce(i.def_id, 0)`, h)
 	if err != nil {
 		return err
 	}
