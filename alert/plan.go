@@ -58,7 +58,6 @@ type channel struct {
 	macros []string
 }
 
-// runs reports whether the channel runs commands.
 // Effort returns how many messages are sent at the same time, how often one is tried, and the wait before the second try, with the defaults for what is
 // not set.
 func (m *Media) Effort() (atOnce, tries int, wait time.Duration) {
@@ -69,6 +68,7 @@ func (m *Media) Effort() (atOnce, tries int, wait time.Duration) {
 	return atOnce, tries, wait
 }
 
+// runs reports whether the channel runs commands.
 func (ch *channel) runs() bool { return ch != nil && ch.Command != nil }
 
 func (p *plan) action(name string) *compiledAction {

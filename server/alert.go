@@ -13,6 +13,7 @@ import (
 	"tidemark/alert/media"
 	"tidemark/api"
 	"tidemark/api/rest"
+	"tidemark/confcache"
 	"tidemark/confdb"
 	"tidemark/event"
 	"tidemark/internal/guard"
@@ -43,10 +44,7 @@ type alertObjects struct {
 
 // HostByID implements alert.Objects.
 func (o alertObjects) HostByID(id model.HostID) (*model.Host, bool) {
-	if h, ok := o.items.cache.Told().HostByID(id); ok {
-		return h, true
-	}
-	return o.items.cache.Snapshot().HostByID(id)
+	return soon(o.items.cache, func(s *confcache.Snapshot) (*model.Host, bool) { return s.HostByID(id) })
 }
 
 // Template implements alert.Objects.

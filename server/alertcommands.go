@@ -86,12 +86,9 @@ func (c *alertCommands) RunCommand(ctx context.Context, id model.HostID, remedy,
 
 // note writes into the audit log what is run, whatever becomes of it.
 func (c *alertCommands) note(ctx context.Context, h *model.Host, line string) {
-	after, err := json.Marshal(map[string]string{"on": "agent", "command": line})
-	if err != nil {
-		return // texts can be encoded
-	}
+	_, after := access.Difference(nil, map[string]string{"on": "agent", "command": line})
 	c.server.logger.Info("an action runs a command", "host", h.Host, "command", line)
-	c.server.access.Audit(ctx, nil, model.AuditEntry{Via: "action", Action: "run command", Object: "command for host " + h.Host, After: string(after)})
+	c.server.access.Audit(ctx, nil, model.AuditEntry{Via: "action", Action: "run command", Object: "command for host " + h.Host, After: after})
 }
 
 // mayHaveCommands refuses a configuration that adds or changes commands unless an administrator brings it.

@@ -182,20 +182,22 @@ func (n *namedItems) itemOf(host, key string) (*model.Item, bool) {
 // then, so both snapshots are asked.
 type eventObjects struct{ items *namedItems }
 
+// soon looks for an object in the configuration that comes into force, else in the one that is.
+func soon[T any](c *confcache.Cache, find func(*confcache.Snapshot) (T, bool)) (T, bool) {
+	if found, ok := find(c.Told()); ok {
+		return found, true
+	}
+	return find(c.Snapshot())
+}
+
 // TriggerByID implements event.Objects.
 func (o eventObjects) TriggerByID(id model.TriggerID) (*model.Trigger, bool) {
-	if t, ok := o.items.cache.Told().TriggerByID(id); ok {
-		return t, true
-	}
-	return o.items.cache.Snapshot().TriggerByID(id)
+	return soon(o.items.cache, func(s *confcache.Snapshot) (*model.Trigger, bool) { return s.TriggerByID(id) })
 }
 
 // HostByName implements event.Objects.
 func (o eventObjects) HostByName(host string) (*model.Host, bool) {
-	if h, ok := o.items.cache.Told().HostByName(host); ok {
-		return h, true
-	}
-	return o.items.cache.Snapshot().HostByName(host)
+	return soon(o.items.cache, func(s *confcache.Snapshot) (*model.Host, bool) { return s.HostByName(host) })
 }
 
 // ItemOf implements event.Objects.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -422,9 +421,8 @@ func (n *following) promote(ctx context.Context, address string) (Promoted, erro
 	if n.servedErr != nil {
 		return out, n.servedErr
 	}
-	if after, err := json.Marshal(out); err == nil {
-		n.primary.access.Audit(ctx, access.From(ctx), model.AuditEntry{Action: "POST /api/standby/promote", Object: "primary in the place of " + n.f.Of, Address: address, After: string(after)})
-	}
+	_, after := access.Difference(nil, out)
+	n.primary.access.Audit(ctx, access.From(ctx), model.AuditEntry{Action: "POST /api/standby/promote", Object: "primary in the place of " + n.f.Of, Address: address, After: after})
 	return out, nil
 }
 

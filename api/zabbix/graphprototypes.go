@@ -105,13 +105,7 @@ func (c *call) graphLines(o output, r *part) any {
 			}
 			all[member] = formatInt(indexOf(names, textOf(one, member, ""), otherwise))
 		}
-		shown := object{}
-		for name, value := range all {
-			if o.has(name) {
-				shown[name] = value
-			}
-		}
-		list = append(list, shown)
+		list = append(list, o.only(all))
 	}
 	return list
 }

@@ -98,13 +98,7 @@ func prototypeInterfaces(o output, r *part) any {
 			"type": kind, "main": formatInt(indexOf(noYes, textOf(one, "default", ""), 1)), "useip": formatInt(indexOf(noYes, textOf(one, "useip", ""), 1)),
 			"ip": textOf(one, "ip", ""), "dns": textOf(one, "dns", ""), "port": textOf(one, "port", ""),
 		}
-		shown := object{}
-		for name, value := range all {
-			if o.has(name) {
-				shown[name] = value
-			}
-		}
-		list = append(list, shown)
+		list = append(list, o.only(all))
 	}
 	return list
 }
@@ -200,7 +194,7 @@ func (c *call) fillGroupLinks(p *params, host object) error {
 	return nil
 }
 
-// fillPrototypeMacros sets the macros of the hosts that will be made. Secret ones would be in exports with their values, so there are none.
+// fillPrototypeMacros sets the macros of the hosts that will be made; secret ones come by imports only.
 func (p *params) fillPrototypeMacros(host object) {
 	given, ok := p.children("macros")
 	if !ok {

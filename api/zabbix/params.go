@@ -246,6 +246,17 @@ type output struct {
 
 func (o *output) has(name string) bool { return o.all || slices.Contains(o.names, name) }
 
+// only returns the members of an object that were asked for, and those that are always answered.
+func (o *output) only(all object, always ...string) object {
+	shown := object{}
+	for name, value := range all {
+		if o.has(name) || slices.Contains(always, name) {
+			shown[name] = value
+		}
+	}
+	return shown
+}
+
 func (p *params) output(name string) output {
 	v, ok := p.get(name)
 	if !ok {

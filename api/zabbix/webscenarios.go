@@ -61,13 +61,7 @@ func webStepsOf(o output, r *part) any {
 				all["posts"] = pairList(one, "posts")
 			}
 		}
-		shown := object{}
-		for name, value := range all {
-			if o.has(name) || name == "httpstepid" {
-				shown[name] = value
-			}
-		}
-		list = append(list, shown)
+		list = append(list, o.only(all, "httpstepid"))
 	}
 	return list
 }

@@ -16,24 +16,12 @@ import (
 // Minutes streams summaries of one minute: what closed pairs say that were summed up, and the sums of the values that are in no such
 // pair yet. See storage.Summarizer.
 func (db *DB) Minutes(ctx context.Context, q storage.Query, fn func(*storage.TrendColumns) error) error {
-	return db.summaries(ctx, q, fn, func(id model.ItemID) ([]summary, error) {
-		rows, err := db.minutesOf(ctx, id, q)
-		list := make([]summary, len(rows))
-		for i := range rows {
-			list[i] = summary{rows[i].valueType, &rows[i].Trend}
-		}
-		return list, err
-	})
+	return streamRows(ctx, db, q, fn, func(id model.ItemID) ([]minuteRow, error) { return db.minutesOf(ctx, id, q) },
+		func(r *minuteRow) (model.ValueType, *model.Trend) { return r.valueType, &r.Trend })
 }
 
-// summary is a row of an item.
-type summary struct {
-	valueType model.ValueType
-	*model.Trend
-}
-
-// summaries streams the rows that rowsOf gives for the items of a query, which are in order of time.
-func (db *DB) summaries(ctx context.Context, q storage.Query, fn func(*storage.TrendColumns) error, rowsOf func(model.ItemID) ([]summary, error)) error {
+// streamRows streams the rows that rowsOf gives for the items of a query, in order of time. parts are the type and the summary of a row.
+func streamRows[R any](ctx context.Context, db *DB, q storage.Query, fn func(*storage.TrendColumns) error, rowsOf func(model.ItemID) ([]R, error), parts func(*R) (model.ValueType, *model.Trend)) error {
 	defer db.readers.leave(db.readers.enter())
 	for _, id := range q.Items {
 		if err := ctx.Err(); err != nil {
@@ -47,15 +35,16 @@ func (db *DB) summaries(ctx context.Context, q storage.Query, fn func(*storage.T
 			rows = rows[len(rows)-q.Newest:]
 		}
 		for len(rows) > 0 {
-			n := 1
-			for n < len(rows) && n < columnValues && rows[n].valueType == rows[0].valueType {
-				n++
+			first, _ := parts(&rows[0])
+			c := storage.TrendColumns{Item: id, Type: first, Trends: make([]model.Trend, 0, min(len(rows), columnValues))}
+			for len(c.Trends) < min(len(rows), columnValues) {
+				valueType, trend := parts(&rows[len(c.Trends)])
+				if valueType != first {
+					break
+				}
+				c.Trends = append(c.Trends, *trend)
 			}
-			c := storage.TrendColumns{Item: id, Type: rows[0].valueType, Trends: make([]model.Trend, n)}
-			for i := range n {
-				c.Trends[i] = *rows[i].Trend
-			}
-			rows = rows[n:]
+			rows = rows[len(c.Trends):]
 			if err := fn(&c); err != nil {
 				return err
 			}

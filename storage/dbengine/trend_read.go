@@ -17,14 +17,8 @@ var errStop = errors.New("stop")
 
 // Trends streams hourly summaries. The hour that is running is among them as it is now. See storage.Engine.
 func (db *DB) Trends(ctx context.Context, q storage.Query, fn func(*storage.TrendColumns) error) error {
-	return db.summaries(ctx, q, fn, func(id model.ItemID) ([]summary, error) {
-		rows, err := db.rowsOf(ctx, id, q.Range)
-		list := make([]summary, len(rows))
-		for i := range rows {
-			list[i] = summary{rows[i].valueType, &rows[i].Trend}
-		}
-		return list, err
-	})
+	return streamRows(ctx, db, q, fn, func(id model.ItemID) ([]hourRow, error) { return db.rowsOf(ctx, id, q.Range) },
+		func(r *hourRow) (model.ValueType, *model.Trend) { return r.valueType, &r.Trend })
 }
 
 // rowsOf returns the rows of an item in a range, in order of time, stale ones made again.
