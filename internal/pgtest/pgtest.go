@@ -182,12 +182,28 @@ func (c *Cluster) DSN(database string) string {
 	return fmt.Sprintf("host=%s port=%s user=postgres dbname=%s", c.dir, c.port, database)
 }
 
-// SQL runs statements in a database with psql and returns its rows, columns apart by |, or what it says of a fault.
+// SQL runs statements in a database and returns their rows, columns apart by |.
 func (c *Cluster) SQL(database, sql string) (string, error) {
-	psql := exec.Command(filepath.Join(c.bin, "psql"), "-h", c.dir, "-p", c.port, "-U", "postgres", "-d", database, "-qAt", "-v", "ON_ERROR_STOP=1")
-	psql.Stdin = strings.NewReader(sql)
-	out, err := psql.CombinedOutput()
-	return strings.TrimSpace(string(out)), err
+	rows, err := Exec(c.DSN(database), sql)
+	return strings.TrimSpace(rows), err
+}
+
+// Exec runs statements on a connection of its own and returns their rows, each with a line break behind it and its columns apart by |.
+func Exec(dsn, sql string) (string, error) {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+	var text []byte
+	for _, r := range results {
+		for _, row := range r.Rows {
+			text = append(append(text, bytes.Join(row, []byte("|"))...), '\n')
+		}
+	}
+	return string(text), err
 }
 
 // CreateDatabase makes an empty database and returns its connection string.

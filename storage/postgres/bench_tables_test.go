@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage/storagetest"
 )
@@ -23,10 +24,10 @@ func bulk(b *testing.B, dsn string, n int64, days int64) {
 	each := n / items
 	sql := fmt.Sprintf("INSERT INTO history_c0 SELECT i, %d + (s::bigint * %d / %d), s %% 1000000000, (i %% 100) + 0.5 FROM generate_series(0, %d) s, generate_series(1, %d) i",
 		now-seconds, seconds, each, each-1, items)
-	if _, err := shared.exec(dsn, sql); err != nil {
+	if _, err := pgtest.Exec(dsn, sql); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := shared.exec(dsn, "CHECKPOINT"); err != nil {
+	if _, err := pgtest.Exec(dsn, "CHECKPOINT"); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -138,7 +139,7 @@ func BenchmarkDropDay(b *testing.B) {
 			bulk(b, dsn, bulkRows(b), 10)
 			db.o.Classes = []Class{{History: (8*24 + 22) * time.Hour}} // the base time is an hour before midnight
 			rows := func() int64 {
-				text, err := shared.exec(dsn, "SELECT count(*) FROM history")
+				text, err := pgtest.Exec(dsn, "SELECT count(*) FROM history")
 				n, _ := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 				if err != nil {
 					b.Fatal(err)

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -82,24 +81,6 @@ func (c *cluster) database(t testing.TB) string {
 	return c.DSN(name)
 }
 
-// exec runs statements on a connection of its own.
-func (c *cluster) exec(dsn, sql string) (string, error) {
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close(ctx)
-	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
-	var text []byte
-	for _, r := range results {
-		for _, row := range r.Rows {
-			text = append(append(text, bytes.Join(row, []byte("|"))...), '\n')
-		}
-	}
-	return string(text), err
-}
-
 // stall lets no commit come back that waits for the disk, until resume: it waits for a replica that does not exist.
 func (c *cluster) stall(t testing.TB, dsn string) (resume func()) {
 	t.Helper()
@@ -108,12 +89,12 @@ func (c *cluster) stall(t testing.TB, dsn string) (resume func()) {
 	configure := func(sql string) {
 		t.Helper()
 		for _, sql := range []string{sql, "SELECT pg_reload_conf()"} {
-			if _, err := c.exec(dsn, sql); err != nil {
+			if _, err := pgtest.Exec(dsn, sql); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if _, err := c.exec(dsn, "CREATE TABLE IF NOT EXISTS stalled ()"); err != nil {
+	if _, err := pgtest.Exec(dsn, "CREATE TABLE IF NOT EXISTS stalled ()"); err != nil {
 		t.Fatal(err)
 	}
 	configure("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
@@ -130,7 +111,7 @@ func (c *cluster) stall(t testing.TB, dsn string) (resume func()) {
 		}
 	}()
 	for waits := "0\n"; waits == "0\n"; {
-		if waits, err = c.exec(dsn, fmt.Sprintf("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid = %d", probe.PgConn().PID())); err != nil || ctx.Err() != nil {
+		if waits, err = pgtest.Exec(dsn, fmt.Sprintf("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid = %d", probe.PgConn().PID())); err != nil || ctx.Err() != nil {
 			t.Fatal("commits do not wait: ", errors.Join(err, ctx.Err()))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage/storagetest"
 )
@@ -101,7 +102,7 @@ func BenchmarkFold(b *testing.B) {
 	storagetest.Append(b, settled{db}, benchBatch(0))
 	makeDays(b, db, 1)
 	sql := fmt.Sprintf("INSERT INTO history_c0 SELECT 1, %d + s, 1, s %% 100 + 0.5 FROM generate_series(1, 86400) s", storagetest.Base/int64(time.Second)-86_400)
-	if _, err := shared.exec(db.dsn, sql); err != nil {
+	if _, err := pgtest.Exec(db.dsn, sql); err != nil {
 		b.Fatal(err)
 	}
 	db.remote = true

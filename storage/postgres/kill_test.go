@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage"
 	"tidemark/storage/storagetest"
@@ -81,7 +82,7 @@ func checkNumbered(t *testing.T, db *DB, acked int, dsn string) {
 	if n, _ := strconv.Atoi(marks); n < acked {
 		t.Errorf("the mark says %q, and %d were acknowledged", marks, acked)
 	}
-	text, err := shared.exec(dsn, "SELECT count(*) - count(DISTINCT (itemid, value)) FROM history_uint")
+	text, err := pgtest.Exec(dsn, "SELECT count(*) - count(DISTINCT (itemid, value)) FROM history_uint")
 	if err != nil || text != "0\n" {
 		t.Errorf("doubled values: %q, %v", text, err)
 	}
@@ -160,7 +161,7 @@ func TestDB_killDatabase(t *testing.T) {
 	if err := db.flushed(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	text, err := c.exec(dsn, "SELECT count(*), count(DISTINCT (itemid, value)), max(value) FROM history_uint")
+	text, err := pgtest.Exec(dsn, "SELECT count(*), count(DISTINCT (itemid, value)), max(value) FROM history_uint")
 	if want := fmt.Sprintf("%d|%d|%d\n", n*killItems, n*killItems, n); err != nil || text != want {
 		t.Errorf("rows, distinct ones and the last: %q, %v, expected %q", text, err, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/storage/storagetest"
 )
 
@@ -32,7 +33,7 @@ func TestLease(t *testing.T) {
 		second <- opened{db, err}
 	}()
 	// The first has nothing to write and does not notice.
-	if _, err := shared.exec(dsn, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); err != nil {
+	if _, err := pgtest.Exec(dsn, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); err != nil {
 		t.Fatal(err)
 	}
 	got := <-second
@@ -52,7 +53,7 @@ func TestLease(t *testing.T) {
 			t.Fatal("the first was not kept away")
 		}
 	}
-	if text, err := shared.exec(dsn, "SELECT count(*), max(itemid) FROM history_uint"); err != nil || text != "2|2\n" {
+	if text, err := pgtest.Exec(dsn, "SELECT count(*), max(itemid) FROM history_uint"); err != nil || text != "2|2\n" {
 		t.Errorf("values %q, %v, expected one of each engine", text, err)
 	}
 	// The second ends, and the first writes what waited.
@@ -62,7 +63,7 @@ func TestLease(t *testing.T) {
 	if err := first.flushed(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := shared.exec(dsn, "SELECT count(*) FROM history_uint"); err != nil || text != "42\n" {
+	if text, err := pgtest.Exec(dsn, "SELECT count(*) FROM history_uint"); err != nil || text != "42\n" {
 		t.Errorf("values %q, %v, expected all", text, err)
 	}
 }

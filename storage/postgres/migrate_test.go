@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage"
 	"tidemark/storage/storagetest"
@@ -52,7 +53,7 @@ func fillPlain(t *testing.T, db *DB, dsn string, rows int) int {
 		INSERT INTO history_c0 SELECT i, %[1]d - %[4]d + n * (%[4]d / %[3]d), (n * 7919 + i) %% 1000000000, sqrt(n * i) FROM generate_series(0, %[3]d - 2) n, generate_series(1, %[2]d) i;
 		INSERT INTO history_uint_c0 SELECT i + %[2]d, %[1]d - %[4]d + n * (%[4]d / %[3]d), n %% 1000000000, 18446744073709551615 - n FROM generate_series(0, %[3]d - 2) n, generate_series(1, %[2]d) i;
 		INSERT INTO history_text_c0 SELECT 2 * %[2]d + 1, %[1]d - 86400 + n, 0, 'line ' || n, NULL FROM generate_series(1, 1000) n`, now, bulkItems, each, span)
-	if _, err := shared.exec(dsn, sql); err != nil {
+	if _, err := pgtest.Exec(dsn, sql); err != nil {
 		t.Fatal(err)
 	}
 	return each
@@ -65,7 +66,7 @@ func digests(t *testing.T, dsn string) string {
 	for _, k := range allViews() {
 		sql += fmt.Sprintf("SELECT '%s', count(*), sum(hashtextextended(v::text, 0)) FROM %[1]s v WHERE clock <= %d AND itemid <> 9999;", k.view(), storagetest.Now()/int64(time.Second))
 	}
-	text, err := shared.exec(dsn, sql)
+	text, err := pgtest.Exec(dsn, sql)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func checkMigrated(t *testing.T, db *DB, dsn, want string, appended int) {
 		if got := digests(t, dsn); got != want {
 			t.Errorf("afterwards\n%s\nexpected\n%s", got, want)
 		}
-		text, err := shared.exec(dsn, "SELECT count(*) FROM history_uint WHERE itemid = 9999")
+		text, err := pgtest.Exec(dsn, "SELECT count(*) FROM history_uint WHERE itemid = 9999")
 		if err != nil || text != fmt.Sprintf("%d\n", appended) {
 			t.Errorf("%q values of the load, %v, expected %d", text, err, appended)
 		}
@@ -204,7 +205,7 @@ func checkMigrated(t *testing.T, db *DB, dsn, want string, appended int) {
 			}
 		}
 	}
-	text, err := shared.exec(dsn, "SELECT count(*) FROM pg_class WHERE relname LIKE '%_plain' AND relkind = 'r'; SELECT count(*) FROM tidemark_tables WHERE mode <> 'partitions'; SELECT count(*) FROM history_c0_default")
+	text, err := pgtest.Exec(dsn, "SELECT count(*) FROM pg_class WHERE relname LIKE '%_plain' AND relkind = 'r'; SELECT count(*) FROM tidemark_tables WHERE mode <> 'partitions'; SELECT count(*) FROM history_c0_default")
 	if err != nil || text != "0\n0\n0\n" {
 		t.Errorf("left over: %q, %v", text, err)
 	}
@@ -284,7 +285,7 @@ func TestMigrate_damage(t *testing.T) {
 	o := MigrateOptions{From: Plain, To: Partitions}
 	o.Progress = func(p MigrateProgress) {
 		if p.Doing == "comparing" && p.Table == "history_c0" { // as if a step had missed a row
-			if _, err := shared.exec(dsn, "UPDATE history_c0_plain SET value = 17 WHERE itemid = 3 AND clock = (SELECT max(clock) FROM history_c0_plain WHERE itemid = 3)"); err != nil {
+			if _, err := pgtest.Exec(dsn, "UPDATE history_c0_plain SET value = 17 WHERE itemid = 3 AND clock = (SELECT max(clock) FROM history_c0_plain WHERE itemid = 3)"); err != nil {
 				t.Error(err)
 			}
 		}
@@ -293,7 +294,7 @@ func TestMigrate_damage(t *testing.T) {
 	if _, err := Migrate(context.Background(), dsn, o); err == nil || !strings.Contains(err.Error(), "nothing is dropped") {
 		t.Errorf("%v, expected the difference to be found", err)
 	}
-	if text, err := shared.exec(dsn, "SELECT count(*) FROM history_c0_plain"); err != nil || text != "1000\n" {
+	if text, err := pgtest.Exec(dsn, "SELECT count(*) FROM history_c0_plain"); err != nil || text != "1000\n" {
 		t.Errorf("the old table has %q rows, %v", text, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage"
 	"tidemark/storage/storagetest"
@@ -20,7 +21,7 @@ func TestOpen_errors(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := shared.exec(newer, "INSERT INTO tidemark_schema (version_id, is_applied) VALUES (9999, true)"); err != nil {
+	if _, err := pgtest.Exec(newer, "INSERT INTO tidemark_schema (version_id, is_applied) VALUES (9999, true)"); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {

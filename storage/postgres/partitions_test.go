@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage"
 	"tidemark/storage/storagetest"
@@ -81,12 +82,12 @@ func partitionsOn(t *testing.T, c *cluster) {
 	now += 10 * day
 	number(t, db, 1, now, 2)
 	number(t, db, 1, now-day, 3)
-	text, err := c.exec(dsn, "SELECT count(*) FROM history_uint_c0_default")
+	text, err := pgtest.Exec(dsn, "SELECT count(*) FROM history_uint_c0_default")
 	if err != nil || text != "2\n" {
 		t.Errorf("values in the default partition: %q, %v", text, err)
 	}
 	db.mustKeep(t)
-	if text, err = c.exec(dsn, "SELECT count(*) FROM history_uint_c0_default"); err != nil || text != "0\n" {
+	if text, err = pgtest.Exec(dsn, "SELECT count(*) FROM history_uint_c0_default"); err != nil || text != "0\n" {
 		t.Errorf("values in the default partition after the keeper: %q, %v", text, err)
 	}
 	if got := storagetest.Collect(t, db, storagetest.All(1)); len(got) != 3 {
@@ -283,11 +284,11 @@ func TestDB_lateWhileAway(t *testing.T) {
 	if err := db.flushed(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	text, err := shared.exec(dsn, "SELECT ns, value FROM history_uint ORDER BY clock, ns")
+	text, err := pgtest.Exec(dsn, "SELECT ns, value FROM history_uint ORDER BY clock, ns")
 	if want := "999999990|1\n999999991|7\n999999995|8\n0|2\n"; err != nil || text != want {
 		t.Errorf("rows %q, %v, expected %q", text, err, want)
 	}
-	text, err = shared.exec(dsn, "SELECT clock, value, ns FROM history_text ORDER BY clock, ns")
+	text, err = pgtest.Exec(dsn, "SELECT clock, value, ns FROM history_text ORDER BY clock, ns")
 	if want := fmt.Sprintf("%d|bad \uFFFD text \uFFFD|999999992\n%[2]d|of another type|0\n", now/int64(time.Second)-1, now/int64(time.Second)); err != nil || text != want {
 		t.Errorf("rows %q, %v, expected %q", text, err, want)
 	}
@@ -299,7 +300,7 @@ func TestDB_views(t *testing.T) {
 	dsn := shared.database(t)
 	db := clocked(t, dsn, Partitions, &now, nil)
 	for _, view := range allViews() { // all are there before there is a value
-		if text, err := shared.exec(dsn, "SELECT "+view.public()+" FROM "+view.view()); err != nil || text != "" {
+		if text, err := pgtest.Exec(dsn, "SELECT "+view.public()+" FROM "+view.view()); err != nil || text != "" {
 			t.Errorf("%s: %q, %v", view.view(), text, err)
 		}
 	}
@@ -311,7 +312,7 @@ func TestDB_views(t *testing.T) {
 	b.AppendUint(2, now, 5)
 	b.AppendLog(3, now, model.Log{At: 7, Severity: 4, EventID: math.MaxUint32, Source: "src", Text: "line"})
 	storagetest.Append(t, settled{db}, b)
-	text, err := shared.exec(dsn, "SELECT itemid, value FROM history_uint ORDER BY itemid; SELECT timestamp, source, severity, value, logeventid FROM history_log")
+	text, err := pgtest.Exec(dsn, "SELECT itemid, value FROM history_uint ORDER BY itemid; SELECT timestamp, source, severity, value, logeventid FROM history_log")
 	if want := "1|18446744073709551615\n2|5\n7|src|4|line|2147483647\n"; err != nil || text != want {
 		t.Errorf("%q, %v, expected %q", text, err, want)
 	}
@@ -332,7 +333,7 @@ func TestDB_views(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	text, err = shared.exec(dsn, "SELECT itemid, clock % 3600, num, value_min, value_avg, value_max FROM trends_uint")
+	text, err = pgtest.Exec(dsn, "SELECT itemid, clock % 3600, num, value_min, value_avg, value_max FROM trends_uint")
 	if want := "1|0|3|1|6148914691236517207|18446744073709551615\n"; err != nil || text != want {
 		t.Errorf("%q, %v, expected %q", text, err, want)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage/lease"
 	"tidemark/storage/storagetest"
@@ -31,13 +32,13 @@ func TestDB_refusedValues(t *testing.T) {
 	o.Logger = nil
 	db := open(t, dsn, o)
 	number(t, db, 1, storagetest.Base-int64(time.Hour), 1000) // makes the table
-	if _, err := shared.exec(dsn, "ALTER TABLE history_uint_c0 ADD CHECK (value NOT IN (0, 41, 42, 99))"); err != nil {
+	if _, err := pgtest.Exec(dsn, "ALTER TABLE history_uint_c0 ADD CHECK (value NOT IN (0, 41, 42, 99))"); err != nil {
 		t.Fatal(err)
 	}
 	for _, from := range []int64{storagetest.Base, storagetest.Base - int64(time.Minute)} {
 		storagetest.Append(t, settled{db}, hundred(from))
 	}
-	if text, err := shared.exec(dsn, "SELECT count(*), count(DISTINCT value) FROM history_uint"); err != nil || text != "193|97\n" {
+	if text, err := pgtest.Exec(dsn, "SELECT count(*), count(DISTINCT value) FROM history_uint"); err != nil || text != "193|97\n" {
 		t.Errorf("rows and different ones: %q, %v, expected 193 and 97", text, err)
 	}
 	if n := db.m.dropped.Get(); n != 8 {
@@ -52,7 +53,7 @@ func TestShared_refusedValues(t *testing.T) {
 	o.Term = takeTerm(t, dsn, "only", 10*time.Minute)
 	db := open(t, dsn, o)
 	storagetest.Append(t, db, numbered(1))
-	if _, err := shared.exec(dsn, `ALTER TABLE history_uint_c0 ADD CHECK (value <> 42);
+	if _, err := pgtest.Exec(dsn, `ALTER TABLE history_uint_c0 ADD CHECK (value <> 42);
 		CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stop' USING ERRCODE = '57014'; END $$;
 		CREATE TRIGGER stop BEFORE INSERT ON tidemark_journal FOR EACH ROW EXECUTE FUNCTION stop()`); err != nil {
 		t.Fatal(err)
@@ -69,16 +70,16 @@ func TestShared_refusedValues(t *testing.T) {
 			t.Fatal("the batch was stored without its record")
 		}
 	}
-	if text, err := shared.exec(dsn, "SELECT count(*) FROM history_uint WHERE itemid = 1"); err != nil || text != "1\n" {
+	if text, err := pgtest.Exec(dsn, "SELECT count(*) FROM history_uint WHERE itemid = 1"); err != nil || text != "1\n" {
 		t.Errorf("%q rows, %v, expected the one from before", text, err)
 	}
-	if _, err := shared.exec(dsn, "DROP TRIGGER stop ON tidemark_journal"); err != nil {
+	if _, err := pgtest.Exec(dsn, "DROP TRIGGER stop ON tidemark_journal"); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.flushed(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := shared.exec(dsn, "SELECT count(*) FROM history_uint WHERE itemid = 1"); err != nil || text != "100\n" {
+	if text, err := pgtest.Exec(dsn, "SELECT count(*) FROM history_uint WHERE itemid = 1"); err != nil || text != "100\n" {
 		t.Errorf("%q rows, %v, expected one and 99 of 100", text, err)
 	}
 	seen := 0
@@ -94,7 +95,7 @@ func TestShared_keepingIsFenced(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			now := storagetest.Base
 			dsn := dsn + " search_path=" + string(mode)
-			if _, err := shared.exec(dsn, "CREATE SCHEMA "+string(mode)); err != nil {
+			if _, err := pgtest.Exec(dsn, "CREATE SCHEMA "+string(mode)); err != nil {
 				t.Fatal(err)
 			}
 			term := takeTerm(t, dsn, "first", 10*time.Minute)
@@ -107,7 +108,7 @@ func TestShared_keepingIsFenced(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The next term has begun, and by whatever delay the sessions of this one are still there.
-			if _, err := shared.exec(dsn, "UPDATE tidemark_lease SET epoch = epoch + 1"); err != nil {
+			if _, err := pgtest.Exec(dsn, "UPDATE tidemark_lease SET epoch = epoch + 1"); err != nil {
 				t.Fatal(err)
 			}
 			now += 30 * day

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage/lease"
 	"tidemark/storage/storagetest"
@@ -17,7 +18,7 @@ import (
 func (c *cluster) waiting(t *testing.T, dsn, application, before string) (pid string) {
 	t.Helper()
 	eventually(t, "a session of "+application+" waits for the replica", func() bool {
-		text, err := c.exec(dsn, fmt.Sprintf("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = '%s' AND pid <> %s", application, before))
+		text, err := pgtest.Exec(dsn, fmt.Sprintf("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = '%s' AND pid <> %s", application, before))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +31,7 @@ func (c *cluster) waiting(t *testing.T, dsn, application, before string) (pid st
 // endWait ends the wait of a session for the replica, as an administrator does whom it keeps too long.
 func (c *cluster) endWait(t *testing.T, dsn, pid string) {
 	t.Helper()
-	if _, err := c.exec(dsn, "SELECT pg_cancel_backend("+pid+")"); err != nil {
+	if _, err := pgtest.Exec(dsn, "SELECT pg_cancel_backend("+pid+")"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -45,15 +46,7 @@ func TestLease_endedWait(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	type taken struct {
-		*lease.Term
-		error
-	}
-	got := make(chan taken, 1)
-	go func() {
-		term, err := l.Wait(ctx, nil)
-		got <- taken{term, err}
-	}()
+	got := waitForTerm(ctx, l)
 	pid := c.waiting(t, dsn, "tidemark lease", "0")
 	c.endWait(t, dsn, pid)
 	c.waiting(t, dsn, "tidemark lease", pid)
@@ -106,7 +99,7 @@ func TestShared_endedWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkNumbered(t, db, 2, dsn)
-	if text, err := c.exec(dsn, "SELECT count(*) FROM tidemark_journal"); err != nil || text != "2\n" {
+	if text, err := pgtest.Exec(dsn, "SELECT count(*) FROM tidemark_journal"); err != nil || text != "2\n" {
 		t.Errorf("the journal has %q records, %v, expected 2", text, err)
 	}
 }

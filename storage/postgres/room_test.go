@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage/storagetest"
 )
@@ -63,11 +64,11 @@ func TestDB_room(t *testing.T) {
 // TestDB_roomHidden has a role that may not look at the log or the folder.
 func TestDB_roomHidden(t *testing.T) {
 	dsn := shared.database(t)
-	if _, err := shared.exec(dsn, "DROP ROLE IF EXISTS modest; CREATE ROLE modest LOGIN; GRANT ALL ON SCHEMA public TO modest"); err != nil {
+	if _, err := pgtest.Exec(dsn, "DROP ROLE IF EXISTS modest; CREATE ROLE modest LOGIN; GRANT ALL ON SCHEMA public TO modest"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := shared.exec(dsn, "DROP OWNED BY modest; DROP ROLE modest"); err != nil {
+		if _, err := pgtest.Exec(dsn, "DROP OWNED BY modest; DROP ROLE modest"); err != nil {
 			t.Error(err)
 		}
 	})

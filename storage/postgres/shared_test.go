@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage"
 	"tidemark/storage/lease"
@@ -90,7 +91,7 @@ func TestShared_takeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	// By the database's clock its time is over; its own clock stands still with it.
-	if _, err := shared.exec(dsn, "UPDATE tidemark_lease SET expires = now()"); err != nil {
+	if _, err := pgtest.Exec(dsn, "UPDATE tidemark_lease SET expires = now()"); err != nil {
 		t.Fatal(err)
 	}
 	second := takeTerm(t, dsn, "second", time.Minute)
@@ -132,7 +133,7 @@ func TestShared_takeOver(t *testing.T) {
 	// What was evaluated goes with a later transaction.
 	other.Release(replayed[1])
 	storagetest.Append(t, other, numbered(4))
-	if text, err := shared.exec(dsn, "SELECT count(*) FROM tidemark_journal"); err != nil || text != "2\n" {
+	if text, err := pgtest.Exec(dsn, "SELECT count(*) FROM tidemark_journal"); err != nil || text != "2\n" {
 		t.Errorf("the journal has %q records, %v, expected 2", text, err)
 	}
 }
@@ -208,7 +209,7 @@ func TestShared_away(t *testing.T) {
 			n--
 		}
 	}
-	text, err := c.exec(dsn, "SELECT count(*), count(DISTINCT (itemid, value)), max(value) FROM history_uint")
+	text, err := pgtest.Exec(dsn, "SELECT count(*), count(DISTINCT (itemid, value)), max(value) FROM history_uint")
 	if want := fmt.Sprintf("%d|%d|%d\n", acked*killItems, acked*killItems, acked); err != nil || text != want {
 		t.Errorf("rows, distinct ones and the last: %q, %v, expected %q", text, err, want)
 	}
@@ -233,7 +234,7 @@ func TestShared_killWriter(t *testing.T) {
 	for range count(t, "TIDEMARK_KILLS", 3) {
 		w := storagetest.Writer{Test: "TestShared_killWriter", Env: []string{killDSN + "=" + dsn, killSpool + "=" + t.TempDir()}, Lines: 100}
 		acked := storagetest.KillOnce(t, w, r)
-		if _, err := shared.exec(dsn, "UPDATE tidemark_lease SET expires = now()"); err != nil {
+		if _, err := pgtest.Exec(dsn, "UPDATE tidemark_lease SET expires = now()"); err != nil {
 			t.Fatal(err)
 		}
 		o := killOptions(t, t.TempDir())
@@ -406,7 +407,7 @@ func TestShared_catalog(t *testing.T) {
 	if all := read(log); len(all) != rewriteBytes+5 || all[:2] != "c " {
 		t.Errorf("after the rewrite %d bytes, %.10q", len(all), all)
 	}
-	if _, err := shared.exec(dsn, "UPDATE tidemark_lease SET expires = now()"); err != nil {
+	if _, err := pgtest.Exec(dsn, "UPDATE tidemark_lease SET expires = now()"); err != nil {
 		t.Fatal(err)
 	}
 	o.Term, o.SpoolDir = takeTerm(t, dsn, "second", time.Minute), t.TempDir()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage/lease"
 	"tidemark/storage/storagetest"
@@ -28,6 +29,22 @@ func stallable(t *testing.T) (*cluster, string) {
 	return c, dsn
 }
 
+// taken is what waiting for a term gives.
+type taken struct {
+	*lease.Term
+	error
+}
+
+// waitForTerm waits for a term in the background.
+func waitForTerm(ctx context.Context, l *lease.Lease) <-chan taken {
+	got := make(chan taken, 1)
+	go func() {
+		term, err := l.Wait(ctx, nil)
+		got <- taken{term, err}
+	}()
+	return got
+}
+
 // TestLease_slowDisk begins a term while commits take longer than a lease lasts: it is renewed meanwhile, and is handed out when its begin is on disk.
 func TestLease_slowDisk(t *testing.T) {
 	c, dsn := stallable(t)
@@ -38,17 +55,9 @@ func TestLease_slowDisk(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	type taken struct {
-		*lease.Term
-		error
-	}
-	got := make(chan taken, 1)
-	go func() {
-		term, err := l.Wait(ctx, nil)
-		got <- taken{term, err}
-	}()
+	got := waitForTerm(ctx, l)
 	for lasted := "f\n"; lasted != "t\n"; {
-		if lasted, err = c.exec(dsn, "SELECT holder = 'second' AND clock_timestamp() > since + interval '9 s' AND clock_timestamp() < expires FROM tidemark_lease"); err != nil || ctx.Err() != nil {
+		if lasted, err = pgtest.Exec(dsn, "SELECT holder = 'second' AND clock_timestamp() > since + interval '9 s' AND clock_timestamp() < expires FROM tidemark_lease"); err != nil || ctx.Err() != nil {
 			t.Fatal("the lease is not renewed while its begin waits for the disk: ", errors.Join(err, ctx.Err()))
 		}
 		select {
@@ -128,7 +137,7 @@ func TestDB_openBesideReport(t *testing.T) {
 		if err := db.keep(ctx); err != nil {
 			t.Fatal(err)
 		}
-		text, err := shared.exec(dsn, "SELECT value FROM history_text")
+		text, err := pgtest.Exec(dsn, "SELECT value FROM history_text")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage"
 	"tidemark/storage/storagetest"
@@ -107,7 +108,7 @@ func TestDB_suitePending(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storage.Engine {
 		o := testOptions(t, Plain, t.TempDir())
 		o.FlushDelay = time.Hour
-		if _, err := shared.exec(dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public"); err != nil {
+		if _, err := pgtest.Exec(dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public"); err != nil {
 			t.Fatal(err)
 		}
 		return open(t, dsn, o)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage"
 	"tidemark/storage/storagetest"
@@ -79,7 +80,7 @@ func (s *timescaleServer) database(t testing.TB) string {
 		t.Fatal(s.err)
 	}
 	dsn := fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable default_query_exec_mode=exec", s.port)
-	if _, err := shared.exec(dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public"); err != nil {
+	if _, err := pgtest.Exec(dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public"); err != nil {
 		t.Fatal(err)
 	}
 	return dsn
@@ -126,7 +127,7 @@ func fill(t *testing.T, db *DB, now *int64) int {
 
 func chunks(t *testing.T, dsn, where string) int {
 	t.Helper()
-	text, err := shared.exec(dsn, "SELECT count(*) FROM timescaledb_information.chunks WHERE "+where)
+	text, err := pgtest.Exec(dsn, "SELECT count(*) FROM timescaledb_information.chunks WHERE "+where)
 	n, convErr := strconv.Atoi(strings.TrimSpace(text))
 	if err = errors.Join(err, convErr); err != nil {
 		t.Fatal(err)
@@ -222,12 +223,12 @@ func TestTimescale_lateTrends(t *testing.T) {
 	if n := chunks(t, dsn, "hypertable_name = 'trends_uint_c0' AND is_compressed"); n == 0 {
 		t.Fatal("no chunk was compressed")
 	}
-	if _, err := shared.exec(dsn, "SET "+unpackingLimit+" = 1"); err != nil { // of the one session
+	if _, err := pgtest.Exec(dsn, "SET "+unpackingLimit+" = 1"); err != nil { // of the one session
 		t.Fatal(err)
 	}
-	defer shared.exec(dsn, "RESET "+unpackingLimit) //nolint:errcheck // the next test would say so
+	defer pgtest.Exec(dsn, "RESET "+unpackingLimit) //nolint:errcheck // the next test would say so
 	put(2)
-	if text, err := shared.exec(dsn, "SELECT count(*), min(value_min), max(value_max) FROM trends_uint"); err != nil || text != "100|2|2\n" {
+	if text, err := pgtest.Exec(dsn, "SELECT count(*), min(value_min), max(value_max) FROM trends_uint"); err != nil || text != "100|2|2\n" {
 		t.Errorf("hours, least and greatest value: %q, %v", text, err)
 	}
 }
@@ -257,7 +258,7 @@ func TestTimescale_pruning(t *testing.T) {
 		most    int
 	}{{60, 1}, {86_400, 2}, {10 * 86_400, 11}} {
 		sql := fmt.Sprintf("EXPLAIN SELECT clock, ns, value FROM history_uint WHERE itemid = 1 AND clock BETWEEN %d AND %d ORDER BY clock, ns", from, from+test.seconds)
-		plan, err := shared.exec(dsn, sql)
+		plan, err := pgtest.Exec(dsn, sql)
 		if n := strings.Count(plan, "_chunk on") + strings.Count(plan, "_chunk_pkey on") + strings.Count(plan, "_chunk _hyper"); err != nil || strings.Count(plan, "Scan") > test.most+1 {
 			t.Errorf("%d s: %d chunks, expected at most %d: %v\n%s", test.seconds, n, test.most, err, plan)
 		}
@@ -275,7 +276,7 @@ func TestProbe(t *testing.T) {
 		for _, f := range functions {
 			sql += fmt.Sprintf(`CREATE FUNCTION "The Extension".%s() RETURNS integer LANGUAGE sql AS 'SELECT 1';`, f)
 		}
-		if _, err := shared.exec(dsn, sql); err != nil {
+		if _, err := pgtest.Exec(dsn, sql); err != nil {
 			t.Fatal(err)
 		}
 		return dsn

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/internal/pgtest"
 	"tidemark/model"
 	"tidemark/storage"
 	"tidemark/storage/memory"
@@ -68,7 +69,7 @@ func TestDB_trendcache(t *testing.T) {
 		}
 		clock.Add(-int64(2 * time.Minute))
 	}
-	if text, err := shared.exec(dsn, "SELECT count(*) FROM trends_c0; SELECT count(*) FROM trends_uint_c0"); err != nil || len(text) < 4 {
+	if text, err := pgtest.Exec(dsn, "SELECT count(*) FROM trends_c0; SELECT count(*) FROM trends_uint_c0"); err != nil || len(text) < 4 {
 		t.Errorf("stored hours: %q, %v", text, err)
 	}
 	for item := model.ItemID(1); item <= 6; item++ {

@@ -30,7 +30,7 @@ func TestVersions(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(c.Remove)
-			if text, err := c.exec(c.DSN("postgres"), "SELECT current_setting('server_version_num')::int / 10000"); err != nil || text != fmt.Sprintf("%d\n", version) {
+			if text, err := pgtest.Exec(c.DSN("postgres"), "SELECT current_setting('server_version_num')::int / 10000"); err != nil || text != fmt.Sprintf("%d\n", version) {
 				t.Fatalf("version %q, %v", text, err)
 			}
 			t.Run("suite", func(t *testing.T) { suiteOn(t, c.schema, Partitions) })
@@ -49,7 +49,7 @@ func TestVersions(t *testing.T) {
 func (c *cluster) schema(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("s%d", databases.Add(1))
-	if _, err := c.exec(c.DSN("postgres"), "CREATE SCHEMA "+name); err != nil {
+	if _, err := pgtest.Exec(c.DSN("postgres"), "CREATE SCHEMA "+name); err != nil {
 		t.Fatal(err)
 	}
 	return c.DSN("postgres") + " search_path=" + name
