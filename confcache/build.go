@@ -124,14 +124,19 @@ type hostBuilder struct {
 	masters map[int32]string
 	// aliases are byAlias of the entry before it is known which of them other items have as their key.
 	aliases map[string]int32
+	// hasSecrets says that one of the macros is secret; accessSecrets are those in how SNMP and IPMI interfaces are spoken to.
+	hasSecrets    bool
+	accessSecrets []model.Macro
 }
 
 func (b *builder) entry(c *model.HostConfig) *entry {
 	h := &hostBuilder{builder: b, entry: &entry{host: c.Host}}
 	for _, list := range [][]model.Macro{c.Host.Macros, c.TemplateMacros} {
 		h.macros.levels = append(h.macros.levels, newLevel(list))
+		h.hasSecrets = h.hasSecrets || slices.ContainsFunc(list, isSecret)
 	}
 	h.macros.levels = append(h.macros.levels, b.global)
+	h.hasSecrets = h.hasSecrets || slices.ContainsFunc(b.next.global, isSecret)
 	h.names = strings.NewReplacer("{HOST.HOST}", c.Host.Host, "{HOST.NAME}", c.Host.Name)
 	h.interfaces()
 	h.entry.items = make([]model.Item, 0, len(c.Items))
@@ -179,6 +184,7 @@ func (h *hostBuilder) interfaces() {
 		var errs []error
 		for _, field := range fields {
 			var err error
+			h.accessSecrets = h.noteSecrets(h.accessSecrets, *field)
 			*field, err = h.macros.expand(*field)
 			*field = h.names.Replace(*field) // last: a name may come from outside, and no macro of it is expanded
 			errs = append(errs, err)
@@ -190,6 +196,7 @@ func (h *hostBuilder) interfaces() {
 	h.entry.host.Interfaces = list
 	if h.entry.host.IPMI != nil {
 		access := *h.entry.host.IPMI
+		h.accessSecrets = h.noteSecrets(h.noteSecrets(h.accessSecrets, access.Username), access.Password)
 		var errs [2]error
 		access.Username, errs[0] = h.macros.expand(access.Username)
 		access.Password, errs[1] = h.macros.expand(access.Password)
@@ -198,6 +205,21 @@ func (h *hostBuilder) interfaces() {
 		}
 		h.entry.host.IPMI = &access
 	}
+}
+
+func isSecret(m model.Macro) bool { return m.Secret }
+
+// noteSecrets adds to a list the secret macros of a text.
+func (h *hostBuilder) noteSecrets(list []model.Macro, text string) []model.Macro {
+	if !h.hasSecrets || !strings.Contains(text, "{$") {
+		return list
+	}
+	for _, m := range h.macros.secrets(text) {
+		if !slices.Contains(list, m) {
+			list = append(list, m)
+		}
+	}
+	return list
 }
 
 func isActive(i *model.Item) bool { return i.Enabled && i.Type == model.ActiveAgent }
@@ -229,7 +251,7 @@ func (h *hostBuilder) item(c *model.ItemConfig) {
 		i.Params, errs[6] = h.macros.expand(i.Params)
 		i.Params = h.names.Replace(i.Params)
 	}
-	errs[9] = h.collect(&i, c.Key, c.TimeoutText)
+	errs[9] = h.collect(&i, c)
 	master := c.MasterKey
 	if i.Type == model.Dependent {
 		if master, errs[7] = h.macros.key(master); master == "" && errs[7] == nil {
@@ -238,7 +260,7 @@ func (h *hostBuilder) item(c *model.ItemConfig) {
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		i.Enabled = false
-		h.fault(c.Key, err)
+		h.fault(c.Key, errors.New(i.Conceal(err.Error())))
 	}
 	i.Name = h.macros.show(i.Name)
 	if strings.Contains(i.Name, "{HOST.") {

@@ -15,13 +15,15 @@ import (
 const maxTimeout = 10 * time.Minute
 
 // collect expands what collectors need of an item; without macros it is shared. The key of i is expanded already, but for macros of the host and secret
-// ones; written is the key before that.
-func (h *hostBuilder) collect(i *model.Item, written, timeout string) error {
+// ones; from is the item before that.
+func (h *hostBuilder) collect(i *model.Item, from *model.ItemConfig) error {
+	written, timeout := from.Key, from.TimeoutText
 	e := &expander{host: h, item: i}
 	asked := e.text(written)
 	e.errs = nil // what the key lacks was told with it
 	e.changed = asked != i.Key
-	if i.Collect == nil && timeout == "" && !e.changed {
+	e.noteOthers(from)
+	if i.Collect == nil && timeout == "" && !e.changed && e.secrets == nil {
 		return nil
 	}
 	c := model.Collect{}
@@ -61,19 +63,45 @@ func (h *hostBuilder) collect(i *model.Item, written, timeout string) error {
 		c.Web, c.Timeout = e.scenario(c.Web)
 		e.changed = true
 	}
-	if e.changed || timeout != "" {
+	c.Secrets = e.secrets
+	if e.changed || timeout != "" || c.Secrets != nil {
 		i.Collect = &c
 	}
 	return errors.Join(e.errs...)
 }
 
-// expander expands the texts of one item and remembers whether any changed.
+// expander expands the texts of one item and remembers whether any changed, and which secret macros they have.
 type expander struct {
 	host    *hostBuilder
 	item    *model.Item
 	names   *strings.Replacer
 	changed bool
+	secrets []model.Macro
 	errs    []error
+}
+
+// noteOthers remembers the secret macros in what is expanded elsewhere: the formula or script, the steps, and how the interface is spoken to.
+func (e *expander) noteOthers(from *model.ItemConfig) {
+	h := e.host
+	if !h.hasSecrets {
+		return
+	}
+	for _, text := range [...]string{from.Params, from.Delay, from.HistoryText, from.TrendsText, from.AllowedHosts} {
+		e.secrets = h.noteSecrets(e.secrets, text)
+	}
+	for i := range from.Steps {
+		e.secrets = h.noteSecrets(e.secrets, from.Steps[i].FailValue)
+		for _, text := range from.Steps[i].Params {
+			e.secrets = h.noteSecrets(e.secrets, text)
+		}
+	}
+	if from.Type == model.SNMPAgent || from.Type == model.IPMI {
+		for _, m := range h.accessSecrets {
+			if !slices.Contains(e.secrets, m) {
+				e.secrets = append(e.secrets, m)
+			}
+		}
+	}
 }
 
 func (e *expander) text(text string) string {
@@ -81,6 +109,7 @@ func (e *expander) text(text string) string {
 		return text
 	}
 	e.changed = true
+	e.secrets = e.host.noteSecrets(e.secrets, text)
 	out, err := e.host.macros.expand(text)
 	if err != nil {
 		e.errs = append(e.errs, err)

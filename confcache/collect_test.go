@@ -2,6 +2,9 @@ package confcache
 
 import (
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +66,73 @@ func TestCollect(t *testing.T) {
 	h, _ := snapshot.HostByID(1)
 	if h.IPMI.Password != "t0" || h.Interfaces[1].SNMP.Community != "public" {
 		t.Errorf("access %+v, %+v", h.IPMI, h.Interfaces[1].SNMP)
+	}
+}
+
+// An item knows the secret macros of all that it is collected by, so that reasons with their values can be shown with the macros instead.
+func TestCollect_secrets(t *testing.T) {
+	s := newSource()
+	names := []string{"KEY", "PARAMS", "STEP", "FAIL", "URL", "HEADER", "USER", "SNMP", "IPMI", "DELAY", "FORM"}
+	for _, n := range names {
+		s.global = append(s.global, model.Macro{Name: "{$" + n + "}", Value: "of " + n, Secret: true})
+	}
+	s.global = append(s.global, model.Macro{Name: "{$OPEN}", Value: "o"})
+	item := func(id model.ItemID, kind model.ItemType, i model.Item) model.ItemConfig {
+		i.ID, i.HostID, i.Type, i.Enabled = id, 1, kind, true
+		if i.Key == "" {
+			i.Key = "k" + strconv.Itoa(int(id))
+		}
+		return model.ItemConfig{Item: i}
+	}
+	s.put(model.HostConfig{
+		Host: model.Host{
+			ID: 1, Host: "h", Name: "h", Enabled: true, IPMI: &model.IPMIAccess{Password: "{$IPMI}"},
+			Interfaces: []model.Interface{{Type: model.SNMPInterface, Main: true, Address: "10.0.0.1", SNMP: &model.SNMPAccess{Community: "{$SNMP}"}}},
+		},
+		Items: []model.ItemConfig{
+			item(1, model.Trapper, model.Item{Key: "k[{$KEY},{$OPEN}]"}),
+			item(2, model.Calculated, model.Item{Params: `last(//k)+{$PARAMS}+{$PARAMS}`}),
+			item(3, model.Trapper, model.Item{Steps: []model.Step{{Type: model.StepRegex, Params: []string{"{$STEP}", "{$OPEN}"}, FailValue: "{$FAIL}"}}}),
+			item(4, model.HTTPAgent, model.Item{Collect: &model.Collect{
+				Username: "{$USER}", HTTP: &model.HTTPRequest{URL: "http://x/{$URL}", Headers: []model.Pair{{Name: "a", Value: "{$HEADER}"}}},
+			}}),
+			item(5, model.SNMPAgent, model.Item{}),
+			item(6, model.Trapper, model.Item{Delay: "{$DELAY}"}),
+			item(7, model.WebTest, model.Item{Collect: &model.Collect{Web: &model.WebScenario{
+				Steps: []model.WebStep{{Name: "a", TimeoutText: "5s", Form: []model.Pair{{Name: "p", Value: "{$FORM}"}}}},
+			}}}),
+			item(8, model.Trapper, model.Item{Params: "{$OPEN}"}),
+		},
+	})
+	c := New(s, Options{})
+	if _, err := c.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range [][]string{nil, {"KEY"}, {"PARAMS"}, {"FAIL", "STEP"}, {"USER", "URL", "HEADER"}, {"SNMP", "IPMI"}, {"DELAY"}, {"FORM"}, nil} {
+		i, ok := c.Snapshot().Item(model.ItemID(id))
+		if !ok {
+			continue
+		}
+		var got []string
+		if i.Collect != nil {
+			for _, m := range i.Collect.Secrets {
+				got = append(got, strings.Trim(m.Name, "{$}"))
+				if m.Value != "of "+got[len(got)-1] {
+					t.Errorf("item %d: %+v", id, m)
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("item %d has the secrets %v, want %v", id, got, want)
+		}
+	}
+	for _, fault := range c.Snapshot().Faults(1) {
+		if strings.Contains(fault.Reason, "of ") {
+			t.Errorf("a fault shows a secret: %+v", fault)
+		}
+	}
+	if n := len(c.Snapshot().Faults(1)); n != 1 {
+		t.Errorf("%d faults, want that of the delay", n)
 	}
 }
 

@@ -95,6 +95,15 @@ func (p *Program) key(dst []byte) []byte {
 
 // FailureText says why an evaluation failed, in words that name the function and its item.
 func (p *Program) FailureText(f Failure, refs []Ref) string {
+	return p.failureText(f, refs, true)
+}
+
+// FailureTextWithoutParams is FailureText for expressions whose parameters hold what people must not see: there is … in their place.
+func (p *Program) FailureTextWithoutParams(f Failure, refs []Ref) string {
+	return p.failureText(f, refs, false)
+}
+
+func (p *Program) failureText(f Failure, refs []Ref, params bool) string {
 	if f.Code == FailBroken {
 		return p.broken
 	}
@@ -108,7 +117,11 @@ func (p *Program) FailureText(f Failure, refs []Ref) string {
 	if f.Code == FailMissing {
 		return fmt.Sprintf("item %s does not exist", refs[fn.Ref])
 	}
-	return fmt.Sprintf("%s(%s%s): %s", fn.name, refs[fn.Ref], fn.Params, f.Code.text())
+	shown := fn.Params
+	if !params && shown != "" {
+		shown = ",…"
+	}
+	return fmt.Sprintf("%s(%s%s): %s", fn.name, refs[fn.Ref], shown, f.Code.text())
 }
 
 // Interner shares equal programs. It may be used by several goroutines.

@@ -8,6 +8,8 @@ type Collect struct {
 	Key string
 	// KeySecrets are the secret macros in the item's key, as they stand there, with their values.
 	KeySecrets []Macro
+	// Secrets are the secret macros in all texts that the item is collected and preprocessed by, the key's too, as they stand there, with their values.
+	Secrets []Macro
 	// InterfaceRef names the interface of the host; empty for the main one of the type that fits.
 	InterfaceRef string
 	// Timeout bounds one check; zero is the default of the item type.

@@ -196,7 +196,7 @@ func (p *Processor) row(b *model.Batch, i int, item *model.Item) (gone, left boo
 			convertRow(b, i, item.ValueType)
 		}
 		if b.Types[i] == model.Unsupported {
-			p.unsupported.Inc()
+			p.refuse(b, i, item)
 		}
 		return false, false
 	}
@@ -254,7 +254,7 @@ func (p *Processor) apply(b *model.Batch, i int, item *model.Item, in input) boo
 	}
 	store(b, i, item, in.value, in.failure)
 	if b.Types[i] == model.Unsupported {
-		p.unsupported.Inc()
+		p.refuse(b, i, item)
 		if state != nil && in.failure == nil {
 			state.mu.Lock()
 			state.forget()
@@ -264,12 +264,22 @@ func (p *Processor) apply(b *model.Batch, i int, item *model.Item, in input) boo
 	return true
 }
 
+// refuse counts a row without value. Its reason, which people see, gets the item's secret macros in the place of their values: here all reasons come by,
+// of checks, of agents and proxies, and of steps.
+func (p *Processor) refuse(b *model.Batch, i int, item *model.Item) {
+	p.unsupported.Inc()
+	reason := string(b.Bytes(i))
+	if shown := item.Conceal(reason); shown != reason {
+		b.Bits[i] = b.Store([]byte(shown))
+	}
+}
+
 // discover hands the value of a discovery rule on, with the completions of its batch.
 func (p *Processor) discover(done []*model.Completion, item *model.Item, in input) {
 	switch {
 	case p.rules == nil:
 	case in.failure != nil:
-		p.rules.Take(item, nil, in.failure.Error(), done)
+		p.rules.Take(item, nil, item.Conceal(in.failure.Error()), done)
 	default:
 		p.rules.Take(item, in.value.bytes(), "", done)
 	}
@@ -288,7 +298,10 @@ func (p *Processor) fanOut(b *model.Batch, i int, item *model.Item, in input) {
 	if in.level++; in.level > maxLevels {
 		return
 	}
-	if in.failure == nil && in.value.form == textForm && in.value.parsed == nil {
+	switch {
+	case in.failure != nil:
+		in.failure = errVerbatim(item.Conceal(in.failure.Error())) // those below do not know the secrets of their master
+	case in.value.form == textForm && in.value.parsed == nil:
 		in.value.parsed = &parsed{}
 	}
 	at, flags := b.At[i], b.Flags[i]

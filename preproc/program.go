@@ -16,6 +16,9 @@ import (
 // errDiscard says that a step yields no value; nothing is stored and nothing is wrong.
 var errDiscard = errors.New("discarded")
 
+// errUnreadable stands for the reason why a step with secret macros cannot work: it may quote a part of their values.
+var errUnreadable = errors.New("it cannot work with the values of its secret macros in place; the reason is not shown, because it may hold them")
+
 // errVerbatim is an error text that is shown as it is, without the step's name before it.
 type errVerbatim string
 
@@ -156,6 +159,9 @@ func compile(item *model.Item, scripts Scripts) *program {
 			p.steps = append(p.steps, step{source: s, number: i + 1, run: run})
 		}
 		if err != nil {
+			if item.HasSecret(s.Params...) {
+				err = errUnreadable
+			}
 			p.broken = fmt.Errorf("preprocessing step %d (%s): %w", i+1, stepName(s.Type), err)
 			return p
 		}

@@ -78,6 +78,7 @@ func (t *Trial) step(item *model.Item) func(int, value, error, error) {
 			if _, verbatim := err.(errVerbatim); verbatim { //nolint:errorlint // never wrapped
 				step.Error = cutText([]byte(err.Error()))
 			}
+			step.Error = item.Conceal(step.Error)
 		}
 		t.Steps = append(t.Steps, step)
 	}
@@ -94,7 +95,7 @@ func (t *Trial) finish(item *model.Item, out value, err error, at int64) {
 	store(b, 0, item, out, err)
 	switch {
 	case b.Types[0] == model.Unsupported:
-		t.Error = cutText(b.Bytes(0))
+		t.Error = item.Conceal(cutText(b.Bytes(0)))
 	case b.Types[0] == model.Uint:
 		t.Value = strconv.FormatUint(b.Bits[0], 10)
 	case b.Types[0] == model.Float:

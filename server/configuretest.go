@@ -218,8 +218,8 @@ func (c *configurator) collect(ctx context.Context, x *drafted, item *model.Item
 		out.CollectError = "the answer has no value"
 		value.Error = out.CollectError
 	default:
-		out.CollectError = string(result.Text)
-		value.Error = out.CollectError
+		value.Error = string(result.Text)
+		out.CollectError = source.Conceal(value.Error)
 	}
 	for n := len(chain) - 1; n > 0; n-- { // the masters' own steps come first
 		trial := c.try(chain[n], value)

@@ -79,6 +79,8 @@ type flags struct {
 	byTag       bool
 	manualClose bool
 	newestOnly  bool
+	// secret and recoverySecret say that an expression has values of secret macros in it.
+	secret, recoverySecret bool
 }
 
 // Changes are definitions to take over.
@@ -168,6 +170,7 @@ func (e *Evaluator) upsert(d *model.Trigger) {
 
 // compile parses the expressions, binds the items and asks for their values.
 func (e *Evaluator) compile(t *trigger, d *model.Trigger) {
+	t.secret, t.recoverySecret = d.ShownExpression != "", d.ShownRecovery != ""
 	parsed, err := expr.Parse(d.Expression)
 	if err != nil {
 		t.breakBecause("expression: " + unreadable(d.ShownExpression, err.Error()))

@@ -54,13 +54,16 @@ func (t *trigger) becomeUnknown(v *verdict, change model.StateChange) (model.Sta
 
 // failureTextOf names the function and the item that failed.
 func (t *trigger) failureTextOf(v *verdict) string {
-	program, nodes := t.program, t.nodes[:t.recoveryFrom]
+	program, nodes, secret := t.program, t.nodes[:t.recoveryFrom], t.secret
 	if v.inRecovery {
-		program, nodes = t.recovery, t.nodes[t.recoveryFrom:]
+		program, nodes, secret = t.recovery, t.nodes[t.recoveryFrom:], t.recoverySecret
 	}
 	refs := make([]expr.Ref, len(nodes))
 	for i, n := range nodes {
 		refs[i] = n.ref
+	}
+	if secret {
+		return program.FailureTextWithoutParams(v.failure, refs)
 	}
 	return program.FailureText(v.failure, refs)
 }

@@ -73,6 +73,20 @@ func TestEvaluate_unknown(t *testing.T) {
 	}
 }
 
+// The parameters of a function that fails may be secrets.
+func TestEvaluate_secretInFailure(t *testing.T) {
+	r := newRig(t)
+	r.apply(model.Trigger{Expression: `find(/h/f,#3,"like","hunter2")=1`, ShownExpression: `find(/h/f,#3,"like","{$PASSWORD}")=1`},
+		model.Trigger{Expression: `find(/h/f,#3,"like","open")=1`, ShownRecovery: "x"},
+		model.Trigger{Expression: `last(/h/f)=1 and length("hunter2")>1`, ShownExpression: `last(/h/f)=1 and length("{$PASSWORD}")>1`})
+	b := model.NewBatch()
+	b.AppendString(1, second, model.Unsupported, "cannot")
+	r.send(b)
+	r.wantFailure(1, "find(/h/f,…): the item is not supported")
+	r.wantFailure(2, `find(/h/f,#3,"like","open"): the item is not supported`)
+	r.wantFailure(3, "last(/h/f): the item is not supported")
+}
+
 func TestApply_brokenAndMissing(t *testing.T) {
 	r := newRig(t)
 	r.apply(model.Trigger{Expression: "last(/h/f)>"}, model.Trigger{Expression: "last(/h/new)>1"}, model.Trigger{Expression: "find(/h/f,,\"regexp\",\"@name\")>1"},

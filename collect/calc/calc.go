@@ -188,6 +188,9 @@ func (c *Checker) formula(item *model.Item) *formula {
 	}
 	old := f
 	f = compile(item.Params, host)
+	if f.broken != "" && item.HasSecret(f.text) {
+		f.broken = "it cannot be read with the values of its secret macros in place; the reason is not shown, because it may hold them"
+	}
 	c.formulas[item.ID] = f
 	if old != nil {
 		c.drop(old)

@@ -107,6 +107,18 @@ func check(t *testing.T, c *Checker, id model.ItemID, formula string) string {
 	return string(results[0].Text)
 }
 
+// A formula that cannot be read is quoted in part, which could be of a secret.
+func TestCheck_secrets(t *testing.T) {
+	results := make([]poller.Result, 1)
+	item := &model.Item{
+		ID: 1, HostID: 1, Type: model.Calculated, Params: "1 + hunter 2", Collect: &model.Collect{Secrets: []model.Macro{{Name: "{$PW}", Value: "hunter 2"}}},
+	}
+	New(Options{Items: newWorld()}).Check(t.Context(), []*poller.Task{{Item: item}}, results)
+	if text := string(results[0].Text); results[0].Outcome != poller.NotSupported || strings.Contains(text, "hunter") || !strings.Contains(text, "the reason is not shown") {
+		t.Errorf("the reason is %q", text)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	w := newWorld()
 	w.add(1, "h1", "a", 3)

@@ -1,7 +1,6 @@
 package poller
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"sync"
@@ -73,23 +72,10 @@ func (o *output) add(c *Call, now int64) {
 		case Value:
 			o.batch.AppendBytes(c.Tasks[i].Item.ID, now, model.Raw, r.Text)
 		case NotSupported:
-			o.batch.AppendString(c.Tasks[i].Item.ID, now, model.Unsupported, clip(withoutSecrets(r.Text, c.Tasks[i].Item)))
+			o.batch.AppendString(c.Tasks[i].Item.ID, now, model.Unsupported, clip(r.Text))
 		case Nothing, Unreachable:
 		}
 	}
-}
-
-// withoutSecrets has in a reason, which people see, secret macros of the item's key as they were written instead of their values.
-func withoutSecrets(reason []byte, item *model.Item) []byte {
-	if item.Collect == nil {
-		return reason
-	}
-	for _, m := range item.Collect.KeySecrets {
-		if m.Value != "" {
-			reason = bytes.ReplaceAll(reason, []byte(m.Value), []byte(m.Name))
-		}
-	}
-	return reason
 }
 
 // due has what is gathered handed over, if it has waited for long enough. The ticks of the poller call it: a timer of its own would wake a thread

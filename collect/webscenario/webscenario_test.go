@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tidemark/collect/httpagent"
+	"tidemark/collect/poller"
 	"tidemark/internal/guard"
 	"tidemark/model"
 )
@@ -121,6 +122,19 @@ func TestChecker_failures(t *testing.T) {
 	long := checker().Run(t.Context(), scenario(s.URL, model.WebStep{Name: "long", URL: "/echo", Required: strings.Repeat("ü", 300)}))
 	if n := len([]rune(long.Error)); n != maxErrorRunes {
 		t.Errorf("the error has %d characters", n)
+	}
+}
+
+// What went wrong is a value of an item, and people see it.
+func TestChecker_conceals(t *testing.T) {
+	s := shop(t)
+	w := scenario(s.URL, model.WebStep{Name: "a", URL: "/echo?key=s3cret", Required: "no such"})
+	w.Steps[0].Timeout = time.Minute
+	item := &model.Item{Collect: &model.Collect{Web: w, Secrets: []model.Macro{{Name: "{$KEY}", Value: "s3cret"}}}}
+	results := make([]poller.Result, 1)
+	checker().Check(t.Context(), []*poller.Task{{Item: item}}, results)
+	if text := string(results[0].Text); strings.Contains(text, "s3cret") || !strings.Contains(text, "key={$KEY}") {
+		t.Errorf("the outcome is %s", text)
 	}
 }
 
