@@ -42,7 +42,9 @@ type Options struct {
 	Store   Store
 	Objects Objects
 	// Values and Expressions fill {ITEM.VALUE} and {?expression}; nil: they become *UNKNOWN*.
-	Values      Values
+	Values Values
+	// Past finds the values of the time at which an open problem began, which may be long ago; nil is Values.
+	Past        Values
 	Expressions Expressions
 	// Sink is told of events after they were stored; nil: nobody.
 	Sink Sink
@@ -81,6 +83,10 @@ type Log struct {
 	publishedStale bool
 	subscribers    map[chan struct{}]struct{}
 
+	// past are values of the begin of problems that were read for their operational data.
+	pastMu sync.Mutex
+	past   map[moment]string
+
 	recorded, dropped, failures *metrics.Counter
 }
 
@@ -98,6 +104,9 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.Zone == nil {
 		o.Zone = time.Local
 	}
+	if o.Past == nil {
+		o.Past = o.Values
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -108,7 +117,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		options: o, nextID: loaded.LastEventID + 1, states: make(map[model.TriggerID]model.TriggerState, len(loaded.States)),
 		open: make(map[model.EventID]model.Problem), byTrigger: make(map[model.TriggerID][]model.EventID),
 		changed: make(map[model.TriggerID]model.TriggerState), evaluated: loaded.Evaluated, written: loaded.Evaluated,
-		subscribers: make(map[chan struct{}]struct{}), publishedStale: true,
+		subscribers: make(map[chan struct{}]struct{}), publishedStale: true, past: make(map[moment]string),
 	}
 	l.use(&loaded)
 	l.recorded = o.Metrics.NewCounter("tidemark_event_events_total")

@@ -74,6 +74,8 @@ type namer struct {
 	trigger *model.Trigger
 	event   *model.Event
 	refs    []expr.Ref
+	// later says that the event was recorded before, perhaps long ago; raw that values come as stored: for a macro function.
+	later, raw bool
 }
 
 // expand replaces the macros of a text. Macros that are not known stay as they are.
@@ -99,6 +101,9 @@ func (n *namer) expand(ctx context.Context, text string, depth int) string {
 // macro returns the value of one macro, given with its braces.
 func (n *namer) macro(ctx context.Context, macro string, depth int) string {
 	body := macro[1 : len(macro)-1]
+	if strings.HasPrefix(body, "{") {
+		return n.function(ctx, macro)
+	}
 	if expression, ok := strings.CutPrefix(body, "?"); ok {
 		return n.expression(ctx, expression, depth)
 	}
@@ -116,6 +121,25 @@ func (n *namer) macro(ctx context.Context, macro string, depth int) string {
 		return n.ofEvent(macro, body)
 	}
 	return macro
+}
+
+// function computes {{MACRO}.function(parameters)}. Of an item's value the function gets what is stored, without its unit, as in Zabbix.
+func (n *namer) function(ctx context.Context, macro string) string {
+	call, end := macrofunc.Parse(macro, 0)
+	if end != len(macro) {
+		return macro
+	}
+	inner := *n
+	inner.raw = true
+	value := inner.macro(ctx, call.Macro, 0)
+	if value == call.Macro {
+		return macro
+	}
+	out, err := call.Apply(value)
+	if err != nil {
+		return unknownText
+	}
+	return out
 }
 
 // expression evaluates {?…}. An empty host (//key) is that of the first function. Macros within it may not bring in other hosts than those that the
@@ -206,13 +230,12 @@ func (n *namer) value(ctx context.Context, item *model.Item, newest bool) string
 	if n.log.options.Values == nil {
 		return unknownText
 	}
-	at := n.event.At
-	if newest {
-		at = max(at, n.log.options.Now().Add(time.Hour).UnixNano())
-	}
-	text, ok := n.log.options.Values.LastText(ctx, item.ID, at)
+	text, ok := n.valueText(ctx, item.ID, newest)
 	if !ok {
 		return unknownText
+	}
+	if n.raw {
+		return text
 	}
 	if mapped, ok := item.ValueMap.Map(text, item.ValueType.Numeric()); ok {
 		return mapped + " (" + text + ")"
@@ -221,6 +244,17 @@ func (n *namer) value(ctx context.Context, item *model.Item, newest bool) string
 		return text
 	}
 	return withUnits(text, item.Units)
+}
+
+func (n *namer) valueText(ctx context.Context, item model.ItemID, newest bool) (string, bool) {
+	if n.later && !newest {
+		return n.log.pastText(ctx, n.event, item)
+	}
+	at := n.event.At
+	if newest {
+		at = max(at, n.log.options.Now().Add(time.Hour).UnixNano())
+	}
+	return n.log.options.Values.LastText(ctx, item, at)
 }
 
 func (n *namer) ofTrigger(macro, body string) string {

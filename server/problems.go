@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"tidemark/api/rest"
@@ -9,6 +10,7 @@ import (
 	"tidemark/event"
 	"tidemark/expr"
 	"tidemark/model"
+	"tidemark/storage"
 	"tidemark/trigger"
 )
 
@@ -62,6 +64,43 @@ func (p problems) Items(id model.TriggerID) []model.ItemID {
 		}
 	}
 	return ids
+}
+
+// OpData implements rest.Problems.
+func (p problems) OpData(ctx context.Context, problem *model.Problem) string { return p.log.OpData(ctx, problem) }
+
+// pastReach is how far before the begin of a problem its item's value is looked for.
+const pastReach = 7 * 24 * time.Hour
+
+// begunValues reads values of any time from the engine.
+type begunValues struct{ engine storage.Engine }
+
+// LastText implements event.Values.
+func (v begunValues) LastText(ctx context.Context, item model.ItemID, at int64) (text string, ok bool) {
+	r := model.TimeRange{From: at - int64(pastReach), To: at + 1}
+	err := v.engine.Read(ctx, storage.Query{Items: []model.ItemID{item}, Range: r, Newest: 1}, func(c *model.Columns) error {
+		if len(c.At) > 0 {
+			text, ok = columnText(c, len(c.At)-1)
+		}
+		return nil
+	})
+	return text, ok && err == nil
+}
+
+// columnText is a value as text without a unit; false for one that is no text.
+func columnText(c *model.Columns, i int) (string, bool) {
+	switch c.Type {
+	case model.Float:
+		return strconv.FormatFloat(c.Float(i), 'f', -1, 64), true
+	case model.Uint:
+		return strconv.FormatUint(c.Bits[i], 10), true
+	case model.Binary:
+		return "", false
+	case model.LogEntry:
+		text, err := model.LogText(c.Bytes(i))
+		return string(text), err == nil
+	}
+	return string(c.Bytes(i)), true
 }
 
 // Marks implements rest.Problems.

@@ -29,7 +29,7 @@ func (a *API) formatProblems(ctx context.Context, problems []model.Problem) ([]P
 		row := Problem{
 			EventID: formatID(p.ID), TriggerID: formatID(p.TriggerID), HostID: formatID(p.HostID), Name: p.Name,
 			Severity: p.Severity.String(), At: floorMillis(p.At), RecoveredAt: optionalMillis(p.RecoveredAt),
-			OpData: p.OpData, Tags: formatTags(p.Tags), Acknowledged: p.Acknowledged, Links: links[i],
+			OpData: a.options.Problems.OpData(ctx, p), Tags: formatTags(p.Tags), Acknowledged: p.Acknowledged, Links: links[i],
 			Suppression: formatSuppression(suppressions[i]),
 		}
 		if t, ok := configuration.Trigger(p.TriggerID); ok {

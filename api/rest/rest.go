@@ -70,6 +70,8 @@ type Problems interface {
 	State(id model.TriggerID) (model.TriggerState, bool)
 	// Items returns the items in a trigger's expression, in its order.
 	Items(id model.TriggerID) []model.ItemID
+	// OpData returns what is shown beside a problem: of an open one as it is now.
+	OpData(ctx context.Context, p *model.Problem) string
 	// Marks returns what was done to a problem and by whom, oldest first.
 	Marks(ctx context.Context, id model.EventID) ([]ProblemMark, error)
 }

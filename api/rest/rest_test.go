@@ -77,6 +77,8 @@ func (f *fakeServer) Open() []model.Problem {
 	return open
 }
 
+func (f *fakeServer) OpData(_ context.Context, p *model.Problem) string { return p.OpData }
+
 func (f *fakeServer) Find(_ context.Context, filter ProblemFilter) ([]model.Problem, int, error) {
 	var found []model.Problem
 	total := 0

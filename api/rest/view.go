@@ -165,6 +165,14 @@ func (p limitedProblems) State(id model.TriggerID) (model.TriggerState, bool) {
 	return p.Problems.State(id)
 }
 
+// OpData implements Problems. Values of now of hosts that are not visible are not shown.
+func (p limitedProblems) OpData(ctx context.Context, problem *model.Problem) string {
+	if len(p.Items(problem.TriggerID)) < len(p.Problems.Items(problem.TriggerID)) {
+		return problem.OpData
+	}
+	return p.Problems.OpData(ctx, problem)
+}
+
 // Items implements Problems: an expression may hold items of hosts that are not visible.
 func (p limitedProblems) Items(id model.TriggerID) []model.ItemID {
 	var seen []model.ItemID

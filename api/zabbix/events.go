@@ -15,6 +15,27 @@ import (
 type eventRow struct {
 	model.Problem
 	suppression alert.Suppression
+	// now returns the operational data of now; nil: as recorded.
+	now func(*model.Problem) string
+}
+
+// opData is what is shown beside the problem.
+func (r *eventRow) opData() string {
+	if r.now == nil {
+		return r.OpData
+	}
+	return r.now(&r.Problem)
+}
+
+// eventRow returns a problem as an event that knows its operational data of now, which tells only of hosts that the caller may see.
+func (c *call) eventRow(p *model.Problem) eventRow {
+	return eventRow{Problem: *p, now: func(p *model.Problem) string {
+		t, ok := c.configuration.Trigger(p.TriggerID)
+		if !ok || slices.ContainsFunc(c.triggerHosts(t), func(h model.HostID) bool { return !c.visible.Has(h) }) {
+			return p.OpData
+		}
+		return c.options.Problems.OpData(c.ctx, p)
+	}}
 }
 
 var eventKind = kind[eventRow]{
@@ -30,7 +51,7 @@ var eventKind = kind[eventRow]{
 		{name: "acknowledged", number: true, get: func(r *eventRow) string { return formatBool(r.Acknowledged) }},
 		{name: "name", get: func(r *eventRow) string { return r.Name }},
 		{name: "severity", number: true, get: func(r *eventRow) string { return formatInt(int(r.Severity)) }},
-		{name: "opdata", get: func(r *eventRow) string { return r.OpData }},
+		{name: "opdata", get: func(r *eventRow) string { return r.opData() }},
 		{name: "r_eventid", number: true, get: func(r *eventRow) string { return formatID(r.RecoveryID) }},
 		{name: "r_clock", number: true, get: func(r *eventRow) string { return seconds(r.RecoveredAt) }},
 		{name: "r_ns", number: true, get: func(r *eventRow) string { return nanos(r.RecoveredAt) }},
@@ -141,7 +162,7 @@ func getProblems(c *call) ([]byte, error) {
 	rows := make([]eventRow, 0, 16)
 	for _, p := range c.options.Problems.Open() {
 		if f.fits(c, &p) {
-			rows = append(rows, eventRow{Problem: p})
+			rows = append(rows, c.eventRow(&p))
 		}
 	}
 	if recent {
@@ -162,7 +183,7 @@ func (c *call) addRecent(f *eventFilter, rows []eventRow) ([]eventRow, error) {
 	young.find.From = max(f.find.From, since-recentBegin)
 	err := c.eachProblem(&young, 0, func(p *model.Problem) bool {
 		if p.RecoveredAt >= since && f.fits(c, p) {
-			rows = append(rows, eventRow{Problem: *p})
+			rows = append(rows, c.eventRow(p))
 		}
 		return true
 	})
@@ -230,7 +251,7 @@ func getEvents(c *call) ([]byte, error) {
 	newest := l.limit > 0 && f.suppressed == "" && len(l.filter)+len(l.search) == 0 && len(l.sort) > 0 && l.sort[0].falling && l.sort[0].by.name == "eventid"
 	take := func(p *model.Problem) bool {
 		if f.fits(c, p) {
-			rows = append(rows, eventRow{Problem: *p})
+			rows = append(rows, c.eventRow(p))
 		}
 		return !newest || int64(len(rows)) < l.limit
 	}

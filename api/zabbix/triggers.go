@@ -164,7 +164,8 @@ func (c *call) itemRows(id model.TriggerID) []itemRow {
 // selectLastEvent answers the problem that is open.
 func selectLastEvent(c *call, o output, r *triggerRow) any {
 	for _, p := range c.openOf(r.ID) {
-		return pick(o, &eventKind, &eventRow{Problem: p})
+		row := c.eventRow(&p)
+		return pick(o, &eventKind, &row)
 	}
 	return []string{}
 }

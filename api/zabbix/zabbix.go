@@ -52,6 +52,8 @@ type Problems interface {
 	State(id model.TriggerID) (model.TriggerState, bool)
 	// Items returns the items in a trigger's expression.
 	Items(id model.TriggerID) []model.ItemID
+	// OpData returns what is shown beside a problem: of an open one as it is now.
+	OpData(ctx context.Context, p *model.Problem) string
 }
 
 // Group is a host group.
