@@ -67,7 +67,9 @@ func (p problems) Items(id model.TriggerID) []model.ItemID {
 }
 
 // OpData implements rest.Problems.
-func (p problems) OpData(ctx context.Context, problem *model.Problem) string { return p.log.OpData(ctx, problem) }
+func (p problems) OpData(ctx context.Context, problem *model.Problem) string {
+	return p.log.OpData(ctx, problem)
+}
 
 // pastReach is how far before the begin of a problem its item's value is looked for.
 const pastReach = 7 * 24 * time.Hour

@@ -286,7 +286,7 @@ func (s *Server) openEvaluation(ctx context.Context, _ vfs.FS) error {
 	expressions := &expressions{}
 	s.events, err = event.Open(ctx, event.Options{
 		Store: eventStore{s.db, s.engine, s.following(), s.release}, Objects: eventObjects{s.names}, Values: s.values, Past: begunValues{s.engine}, Expressions: expressions,
-		Sink: &s.alertSink,		Metrics: s.metrics, Logger: s.logger,
+		Sink: &s.alertSink, Metrics: s.metrics, Logger: s.logger,
 	})
 	if err != nil {
 		return fmt.Errorf("open the events: %w", err)
