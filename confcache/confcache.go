@@ -8,7 +8,6 @@ package confcache
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -68,6 +67,8 @@ type Cache struct {
 
 	refreshes, faults *metrics.Counter
 	busy              *metrics.FloatCounter
+	// pause is retryPause but in tests.
+	pause time.Duration
 }
 
 type subscriber struct {
@@ -76,7 +77,7 @@ type subscriber struct {
 
 // New returns a cache with an empty snapshot. Refresh fills it.
 func New(source Source, o Options) *Cache {
-	c := &Cache{source: source, log: o.Logger}
+	c := &Cache{source: source, log: o.Logger, pause: retryPause}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -218,17 +219,29 @@ func (c *Cache) tellFaults(faults []Fault) {
 	}
 }
 
-// Run refreshes each time the source has changed, until ctx ends. A refresh that fails is logged and tried again with
-// the next change.
+// retryPause is how long Run waits before it tries a refresh again that failed.
+const retryPause = 5 * time.Second
+
+// Run refreshes each time the source has changed, until ctx ends. A refresh that fails is tried again every five seconds, until one does not: the database
+// may have been away for a moment, and nothing tells when it is back. The first failure in a row is logged.
 func (c *Cache) Run(ctx context.Context, changed <-chan struct{}) error {
-	for {
+	var again <-chan time.Time
+	for failed := false; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
+		case <-again:
 		}
-		if _, err := c.Refresh(ctx); err != nil && !errors.Is(err, context.Canceled) {
-			c.log.Error("configuration not refreshed; the old one stays in force", "error", err)
+		again = nil
+		_, err := c.Refresh(ctx)
+		if err == nil || ctx.Err() != nil {
+			failed = false
+			continue
 		}
+		if !failed {
+			c.log.Error("configuration not refreshed; the old one stays in force, and it is tried again", "error", err)
+		}
+		failed, again = true, time.After(c.pause)
 	}
 }

@@ -50,17 +50,22 @@ func (d *DB) change(ctx context.Context, what string, f func(*change) error) err
 		d.definitions = nil
 		d.mu.Unlock()
 	}
-	if err := tx.Commit(); err != nil {
-		return d.wrap(what, err)
+	err = tx.Commit()
+	if changed { // after an error, too: where the answer did not come it may have happened
+		d.announce()
 	}
-	if changed {
+	if changed && err == nil {
 		d.changes.Inc()
-		select {
-		case d.changed <- struct{}{}:
-		default:
-		}
 	}
-	return nil
+	return d.wrap(what, err)
+}
+
+// announce lets Changed deliver.
+func (d *DB) announce() {
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
 }
 
 // bump gives the touched hosts the next revision.

@@ -313,10 +313,7 @@ func (d *DB) forgetCached() {
 	d.definitions = nil
 	d.declared = make(map[model.HostID][]model.Item)
 	d.mu.Unlock()
-	select {
-	case d.changed <- struct{}{}:
-	default:
-	}
+	d.announce()
 }
 
 // AppendPage appends a page as WritePages reads it.

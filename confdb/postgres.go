@@ -41,7 +41,7 @@ func (d *DB) connectPostgres(o Options) error {
 	c.Session = o.Session
 	config := c.Config()
 	d.path = fmt.Sprintf("the configuration in PostgreSQL (%s, database %s, schema %s)", config.Host, config.Database, o.Schema)
-	c.Connected = d.connected
+	c.Connected, c.Unreplicated = d.connected, d.unreplicated
 	d.postgres, d.sql = c, sql.OpenDB(c)
 	return nil
 }
@@ -132,6 +132,11 @@ func (d *DB) connected() {
 	if d.away.CompareAndSwap(true, false) {
 		d.log.Info("the configuration database is reached again", "database", d.path)
 	}
+}
+
+// unreplicated notes that a change waits for the replica once more.
+func (d *DB) unreplicated() {
+	d.log.Warn("the wait of a change for the replica of PostgreSQL was ended by somebody (pg_cancel_backend); it is waited for once more, because the change would be lost with this server of PostgreSQL", "database", d.path)
 }
 
 func (d *DB) wrapPostgres(what string, err error) error {

@@ -43,7 +43,7 @@ func wasOpened(dir string) bool {
 
 // fileTests are about SQLite's file, or start PostgreSQL themselves.
 var fileTests = []string{
-	"TestOnPostgres", "TestRebuild", "TestOpen_migrates", "TestOpen_noDatabase", "TestOpen_needsNoSharedMemoryFile", "TestPages", "TestTakeOver", "TestMove", "TestDB_WritePages_refuses", "TestDiskFull",
+	"TestOnPostgres", "TestRebuild", "TestOpen_migrates", "TestOpen_noDatabase", "TestOpen_needsNoSharedMemoryFile", "TestPages", "TestTakeOver", "TestMove", "TestDB_WritePages_refuses", "TestDiskFull", "TestReplica",
 }
 
 // longTests take most of the time and are about what files say, not about the database: once on PostgreSQL is enough.

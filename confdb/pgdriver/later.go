@@ -63,7 +63,11 @@ func (t *tx) Commit() error {
 	if err != nil {
 		return errors.Join(err, t.inner.Rollback())
 	}
-	return t.inner.Commit()
+	t.conn.ended = false
+	if err := t.inner.Commit(); err != nil {
+		return err
+	}
+	return t.conn.outwait(context.Background()) // as long as the replica takes, like the commit
 }
 
 func (t *tx) Rollback() error {

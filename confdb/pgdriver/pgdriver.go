@@ -39,6 +39,8 @@ type Connector struct {
 	driver driver.Driver
 	// Connected, if not nil, is called after each connection that was made.
 	Connected func()
+	// Unreplicated, if not nil, is called when somebody ended the wait of a commit for the replica, which then is waited for once more.
+	Unreplicated func()
 }
 
 // New reads a connection string. Tables are looked for in the schema only.
@@ -74,14 +76,16 @@ func (c *Connector) Driver() driver.Driver { return c.driver }
 
 // Connect makes a connection that holds the lock.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
-	inner, err := stdlib.GetConnector(*c.config, stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool {
+	conn, config := &Conn{unreplicated: c.Unreplicated}, c.config.Copy()
+	config.OnNotice = conn.noticed
+	inner, err := stdlib.GetConnector(*config, stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool {
 		// A database that was restarted a moment ago leaves a dead connection behind, however short it was idle.
 		return true
 	})).Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	conn := &Conn{inner: inner.(*stdlib.Conn)}
+	conn.inner = inner.(*stdlib.Conn)
 	if c.Session != nil {
 		if err := c.Session(ctx, conn.inner.Conn()); err != nil {
 			return nil, errors.Join(err, conn.Close())
@@ -135,6 +139,9 @@ type Conn struct {
 	// queue are the statements of the transaction that wait; see Later.
 	queue pgx.Batch
 	inTx  bool
+	// ended says that the wait of the last commit for the replica was ended by somebody; unreplicated, which may be nil, is told.
+	ended        bool
+	unreplicated func()
 }
 
 // Close is there for database/sql.
@@ -193,7 +200,12 @@ func (c *Conn) exec(ctx context.Context, t *Text, args []driver.NamedValue) (dri
 	if err := c.ready(ctx); err != nil {
 		return nil, err
 	}
-	return c.inner.ExecContext(ctx, query, args)
+	c.ended = false
+	result, err := c.inner.ExecContext(ctx, query, args)
+	if err != nil || c.inTx {
+		return result, err
+	}
+	return result, c.outwait(ctx) // it was a transaction of its own
 }
 
 // QueryContext is there for database/sql.

@@ -2,13 +2,11 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -84,41 +82,16 @@ func (c *cluster) database(t testing.TB) string {
 // stall lets no commit come back that waits for the disk, until resume: it waits for a replica that does not exist.
 func (c *cluster) stall(t testing.TB, dsn string) (resume func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	configure := func(sql string) {
-		t.Helper()
-		for _, sql := range []string{sql, "SELECT pg_reload_conf()"} {
-			if _, err := pgtest.Exec(dsn, sql); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if _, err := pgtest.Exec(dsn, "CREATE TABLE IF NOT EXISTS stalled ()"); err != nil {
-		t.Fatal(err)
-	}
-	configure("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-	probe, err := pgx.Connect(ctx, dsn)
+	end, err := pgtest.Stall(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	probing, stop := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for probing.Err() == nil {
-			_, _ = probe.Exec(probing, "INSERT INTO stalled DEFAULT VALUES")
+	resume = sync.OnceFunc(func() {
+		t.Helper()
+		if err := end(); err != nil {
+			t.Fatal(err)
 		}
-	}()
-	for waits := "0\n"; waits == "0\n"; {
-		if waits, err = pgtest.Exec(dsn, fmt.Sprintf("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid = %d", probe.PgConn().PID())); err != nil || ctx.Err() != nil {
-			t.Fatal("commits do not wait: ", errors.Join(err, ctx.Err()))
-		}
-	}
-	stop()
-	<-ended
-	_ = probe.Close(ctx) // it is broken
-	resume = sync.OnceFunc(func() { configure("ALTER SYSTEM RESET synchronous_standby_names") })
+	})
 	t.Cleanup(resume) // what cleans up behind a test that failed commits, too
 	return resume
 }
