@@ -84,6 +84,8 @@ type DB struct {
 	full atomic.Bool
 	// viewsDue says that the keeper is to look at the views.
 	viewsDue atomic.Bool
+	// lateAt is when values so old were last stored that they may be for compressed chunks, mergedAt when such values were last merged; Unix nanoseconds.
+	lateAt, mergedAt atomic.Int64
 	// values counts rows written since Open; sizeBytes is what the tables take.
 	sizeBytes, rowsEstimate atomic.Int64
 	// room is the last measurement of the database; walHidden says that the size of its log may not be asked for.
@@ -128,6 +130,7 @@ func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 		wake: make(chan struct{}, 1), wakeSync: make(chan struct{}, 1), low: math.MaxInt64, high: never,
 	}
 	db.kept.Store(&o.Classes)
+	db.mergedAt.Store(o.Now())
 	db.ctx, db.cancel = context.WithCancel(context.Background())
 	db.m = newMeters(db)
 	if err := db.open(ctx); err != nil {

@@ -199,6 +199,84 @@ func TestTimescale_chunks(t *testing.T) {
 	}
 }
 
+// TestTimescale_mergesLate lets values come for compressed chunks: they lie beside what is compressed, and are merged once none came for a while.
+func TestTimescale_mergesLate(t *testing.T) {
+	for _, names := range []string{"new", "former"} {
+		t.Run(names, func(t *testing.T) {
+			dsn := timescale.database(t)
+			now := storagetest.Base
+			db := clocked(t, dsn, Timescale, &now, func(o *Options) { o.Classes[0].History = 0 })
+			if names == "former" {
+				db.caps.functions = []string{createHypertable, dropChunksName, compressChunk, recompressChunk, byRange}
+			}
+			start := now
+			total := fill(t, db, &now)
+			for range 6 {
+				db.mustKeep(t)
+			}
+			beside := func() int {
+				t.Helper()
+				return chunks(t, dsn, `is_compressed AND hypertable_name = 'history_uint_c0' AND (SELECT c.status FROM _timescaledb_catalog.chunk c WHERE c.table_name = chunk_name) <> 1`)
+			}
+			if n := beside(); n != 0 {
+				t.Fatalf("%d compressed chunks have rows that are not", n)
+			}
+			packed := db.tablesSize(t)
+			db.mergedAt.Store(now) // or it were time for a merge although they come
+			b := &model.Batch{}
+			for d := range int64(2) {
+				b.AppendUint(1, start+(2+d)*day+day/2+30*int64(time.Second), 7)
+			}
+			storagetest.Append(t, settled{db}, b)
+			for range 3 {
+				db.mustKeep(t)
+			}
+			if n := beside(); n != 2 {
+				t.Fatalf("%d chunks have values beside, expected 2 that wait until no more come", n)
+			}
+			now += int64(mergeAfter)
+			for range 4 {
+				db.mustKeep(t)
+			}
+			if n := beside(); n != 0 {
+				t.Errorf("%d chunks have values that were not merged", n)
+			}
+			if size := db.tablesSize(t); size > packed+packed/10 {
+				t.Errorf("%d bytes, were %d before the late values", size, packed)
+			}
+			if got := storagetest.Collect(t, db, storagetest.All(1)); len(got) != total+2 {
+				t.Errorf("%d values, expected %d", len(got), total+2)
+			}
+		})
+	}
+}
+
+// TestCompress_slow compresses a chunk for longer than other statements may take.
+func TestCompress_slow(t *testing.T) {
+	dsn := shared.database(t)
+	conn, err := pgx.Connect(context.Background(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	const extension = `CREATE SCHEMA timescaledb_information; CREATE TABLE packed (chunk regclass);
+		CREATE VIEW timescaledb_information.chunks AS SELECT 'public' AS chunk_schema, 'one' AS chunk_name, 'public' AS hypertable_schema, 'history_uint_c0' AS hypertable_name, false AS is_compressed, 1 AS range_end_integer;
+		CREATE TABLE one (); CREATE PROCEDURE convert_to_columnstore(chunk regclass, if_not_columnstore boolean) LANGUAGE sql AS 'SELECT pg_sleep(1); INSERT INTO packed VALUES (chunk)';
+		SET statement_timeout = '500ms'`
+	if _, err := conn.Exec(context.Background(), extension); err != nil {
+		t.Fatal(err)
+	}
+	db := &DB{caps: capabilities{timescale: "2.23", schema: "public", license: "timescale", functions: []string{toColumnstore}}}
+	db.o.Now = func() int64 { return storagetest.Base }
+	if err := db.compressChunks(context.Background(), conn, tableKey{valueType: model.Uint}); err != nil {
+		t.Fatal(err)
+	}
+	var packed string
+	if err := conn.QueryRow(context.Background(), "SELECT chunk::text FROM packed").Scan(&packed); err != nil || packed != "one" {
+		t.Errorf("compressed %q, %v", packed, err)
+	}
+}
+
 // TestTimescale_lateTrends corrects more hours of a compressed chunk than the extension lets a transaction touch unless it is told to.
 func TestTimescale_lateTrends(t *testing.T) {
 	dsn := timescale.database(t)
