@@ -442,7 +442,18 @@ func TestDifference(t *testing.T) {
 	f(object{"password": "x", "n": 1}, object{"password": "y", "n": 2}, `{"n":1}`, `{"n":2}`)
 	f(nil, object{"secrets": object{"TOKEN": "x"}, "psk": "00", "psk_identity": "me", "list": []any{object{"api_token": "x"}}}, "",
 		`{"list":[{"api_token":"********"}],"psk":"********","psk_identity":"me","secrets":{"TOKEN":"********"}}`)
-	f(object{"a": strings.Repeat("x", maxAuditJSON)}, nil, `{"shortened":true}`, "")
+	f(object{"a": strings.Repeat("x", maxAuditJSON), "b": 1}, nil, `{"b":1,"left_out":["a"],"shortened":true}`, "")
+	f([]any{strings.Repeat("x", maxAuditJSON)}, nil, `{"shortened":true}`, "")
+	// One item of many: the others are not in the log.
+	item := func(key string, delay int) object { return object{"key": key, "delay": delay, "name": "of " + key} }
+	f(object{"items": []any{item("a", 1), item("b", 1), item("c", 1)}}, object{"items": []any{item("c", 1), item("a", 1), item("b", 2), item("d", 1)}},
+		`{"items":[{"delay":1,"key":"b"}]}`, `{"items":[{"delay":2,"key":"b"},{"delay":1,"key":"d","name":"of d"}]}`)
+	f(object{"items": []any{item("a", 1), item("a", 2)}}, object{"items": []any{item("a", 3)}},
+		`{"items":[{"delay":1,"key":"a","name":"of a"},{"delay":2,"key":"a","name":"of a"}]}`, `{"items":[{"delay":3,"key":"a","name":"of a"}]}`)
+	f(object{"steps": []any{object{"type": 1}, object{"type": 2}}}, object{"steps": []any{object{"type": 2}, object{"type": 1}}},
+		`{"steps":[{"type":1},{"type":2}]}`, `{"steps":[{"type":2},{"type":1}]}`)
+	f(object{"groups": []any{"a", "b"}}, object{"groups": []any{"a"}}, `{"groups":["a","b"]}`, `{"groups":["a"]}`)
+	f(object{"macros": []any{object{"macro": "{$A}", "value": "1"}}}, object{"macros": []any{}}, `{"macros":[{"macro":"{$A}","value":"1"}]}`, `{"macros":[]}`)
 }
 
 func FuzzParseArgon(f *testing.F) {

@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"encoding/json"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -155,17 +154,6 @@ func (c *Control) AuditEntries(ctx context.Context, f model.AuditFilter) ([]mode
 	return c.o.Store.Audit(ctx, f)
 }
 
-// Difference returns what is different in two values as JSON objects, without secrets; empty for a nil value.
-func Difference(before, after any) (was, is string) {
-	b, a := plain(before), plain(after)
-	bm, bok := b.(map[string]any)
-	am, aok := a.(map[string]any)
-	if bok && aok {
-		b, a = differing(bm, am)
-	}
-	return encode(b), encode(a)
-}
-
 // plain gives a value the form that JSON decodes to, without secrets.
 func plain(v any) any {
 	if v == nil {
@@ -223,45 +211,4 @@ func hide(v any) any {
 		}
 	}
 	return v
-}
-
-// differing leaves in two objects what is not the same.
-func differing(b, a map[string]any) (was, is any) {
-	wasOut, isOut := map[string]any{}, map[string]any{}
-	for name, value := range b {
-		other, ok := a[name]
-		if ok && reflect.DeepEqual(value, other) {
-			continue
-		}
-		vm, vok := value.(map[string]any)
-		om, ook := other.(map[string]any)
-		if vok && ook {
-			wasOut[name], isOut[name] = differing(vm, om)
-			continue
-		}
-		wasOut[name] = value
-		if ok {
-			isOut[name] = other
-		}
-	}
-	for name, value := range a {
-		if _, ok := b[name]; !ok {
-			isOut[name] = value
-		}
-	}
-	return wasOut, isOut
-}
-
-func encode(v any) string {
-	if v == nil {
-		return ""
-	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return ""
-	}
-	if len(text) > maxAuditJSON {
-		return `{"shortened":true}`
-	}
-	return string(text)
 }
