@@ -128,10 +128,13 @@ func (i importer) Import(ctx context.Context, content []byte, json bool) (any, e
 	if json {
 		name = "import.json"
 	}
-	report, err := i.db.Import(ctx, name, content, confdb.ImportOptions{Collected: collectedTypes()})
+	options := confdb.ImportOptions{Collected: collectedTypes()}
+	audit := newImportAudit(ctx, i.db, name, content, options)
+	report, err := i.db.Import(ctx, name, content, options)
 	if err != nil {
 		return nil, err
 	}
+	audit.done(ctx)
 	if report.Changed() {
 		if err := i.refresh(ctx); err != nil {
 			return nil, err

@@ -114,10 +114,13 @@ func importName(json bool) string {
 
 // Import implements zabbix.Objects.
 func (o zabbixObjects) Import(ctx context.Context, content []byte, json bool, deletes zabbix.Deletes) error {
-	report, err := o.load(ctx, importName(json), content, o.importOptions(deletes))
+	options := o.importOptions(deletes)
+	audit := newImportAudit(ctx, o.db, importName(json), content, options)
+	report, err := o.load(ctx, importName(json), content, options)
 	if err != nil {
 		return err
 	}
+	audit.done(ctx)
 	for _, c := range report.Counts {
 		if c.Refused > 0 {
 			return &api.Error{Status: http.StatusUnprocessableEntity, Code: "import", Message: refusal(report, c)}

@@ -31,6 +31,43 @@ func TestZabbix_audit(t *testing.T) {
 	}
 }
 
+// TestAudit_import has what an import changed of each host as it was and is, and not the rest of it.
+func TestAudit_import(t *testing.T) {
+	p := newZabbix(t)
+	admin := p.login("administrator")
+	changed := strings.ReplaceAll(twoHosts, `"name":"Temperature of foreign-7f3a"`, `"name":"Warmth"`)
+	entry := func() (out struct {
+		Object        string
+		Before, After map[string]map[string]any
+	},
+	) {
+		var list struct{ Entries []json.RawMessage }
+		if err := json.Unmarshal([]byte(p.must("GET", "/api/audit?limit=1&search=import", "", admin)), &list); err != nil || len(list.Entries) != 1 {
+			t.Fatal(err, list)
+		}
+		if err := json.Unmarshal(list.Entries[0], &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	f := func() {
+		t.Helper()
+		got := entry()
+		before, _ := json.Marshal(got.Before["host foreign-7f3a"])
+		after, _ := json.Marshal(got.After["host foreign-7f3a"])
+		if !strings.Contains(got.Object, "host foreign-7f3a") || strings.Contains(got.Object, "own-host") ||
+			string(before) != `{"items":[{"key":"temperature","name":"Temperature of foreign-7f3a"}]}` || string(after) != `{"items":[{"key":"temperature","name":"Warmth"}]}` {
+			t.Errorf("the audit log has %s: %s, %s", got.Object, before, after)
+		}
+	}
+	p.must("POST", "/api/import", changed, admin)
+	f()
+	p.must("POST", "/api/import", twoHosts, admin)
+	source, _ := json.Marshal(changed)
+	p.mustRPC("configuration.import", `{"format":"json","source":`+string(source)+`,"rules":{"items":{"createMissing":true,"updateExisting":true},"hosts":{"createMissing":true,"updateExisting":true}}}`, p.signIn("administrator"), new(any))
+	f()
+}
+
 // TestAudit_objects names hosts and proxies by their names, with how it was before and is now.
 func TestAudit_objects(t *testing.T) {
 	p := newPermissions(t)

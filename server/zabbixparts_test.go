@@ -218,7 +218,7 @@ func (p *parts) itemPrototypes(rule, owner string) string {
 	create := fmt.Sprintf(`{"ruleid":%q,"hostid":%q,"name":"Use of {#DISK}","key_":"use[{#DISK}]","type":2,"value_type":0,"units":"%%","discover":1,"tags":[{"tag":"disk","value":"{#DISK}"}]}`, rule, owner)
 	p.refused("itemprototype.create", create, p.viewer, "needs the role editor")
 	p.refused("itemprototype.create", create, p.limited, noObject)
-	p.refused("itemprototype.create", strings.Replace(create, rule, "7", 1), p.editor, noObject)
+	p.refused("itemprototype.create", strings.Replace(create, rule, "999999", 1), p.editor, noObject)
 	p.refused("itemprototype.create", strings.Replace(create, `"value_type":0`, `"value_type":9`, 1), p.editor, "a number from 0 to 5")
 	p.refused("itemprototype.create", strings.Replace(create, "use[{#DISK}]", "use", 1), p.editor, `Invalid parameter "/1/key_": must contain at least one low-level discovery macro.`)
 	item := p.made("itemprototype.create", create)
