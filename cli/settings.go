@@ -220,6 +220,9 @@ func serverOptions(c *config.Config, logger *slog.Logger) (server.Options, error
 	if err != nil { // it was checked when it was read
 		return server.Options{}, errors.Join(err, web.Close(), trapper.Close())
 	}
+	if peer.Own = c.Standby.Advertise; peer.Own == "" && !listensEverywhere(web) {
+		peer.Own = pageURL(c, web)
+	}
 	return server.Options{
 		Data: c.Data, HTTP: web, Token: token, Trapper: trapper, Autoregistration: c.Autoregistration, Relaxed: c.Storage.Durability == config.DurabilityRelaxed,
 		DiskSpaceBytes: c.Storage.DiskSpaceBytes, PageCacheBytes: c.Storage.PageCacheBytes,
@@ -245,6 +248,12 @@ func storeMode(c *config.Config) string {
 		return ""
 	}
 	return string(c.Storage.Mode)
+}
+
+// listensEverywhere reports whether a listener has no address of its own that others could be told.
+func listensEverywhere(l net.Listener) bool {
+	at, ok := l.Addr().(*net.TCPAddr)
+	return ok && at.IP.IsUnspecified()
 }
 
 // pageURL is the address of the page as a browser takes it.

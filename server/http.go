@@ -116,7 +116,7 @@ func (s *Server) ownRoutes() []api.Route {
 	return []api.Route{
 		get("/metrics", api.View, s.writeMetrics, "The server's own figures in the text form of Prometheus."),
 		get("/-/healthy", api.Public, healthy, "Answers ok while the process works."),
-		get("/-/ready", api.Public, s.sayReady, "Answers ok, and the role of this server, while it takes values; 503 with the reason while it refuses them because its database is away."),
+		get("/-/ready", api.Public, s.sayReady, "Answers ok while this server takes values; 503 with the reason while it refuses them: as a standby, fenced by another server, or because its database is away."),
 		get("/-/primary", api.Public, s.sayPrimary, "200 from the primary and 503 from a standby, for load balancers."),
 		{
 			Method: http.MethodGet, Pattern: "/debug/pprof/", Permission: api.Administer, Handler: http.HandlerFunc(profile), Timeout: profileTime, Streaming: true,
@@ -126,7 +126,12 @@ func (s *Server) ownRoutes() []api.Route {
 
 // sayReady answers ok while values are taken. A database that is away is named even then: they wait in the spool, and what is asked of it fails.
 func (s *Server) sayReady(w http.ResponseWriter, _ *http.Request) {
-	text := "ok" + s.roleText()
+	if err := s.refusal(); err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, err.Error()+s.roleText()+"\n")
+		return
+	}
+	text := "ok"
 	if store, ok := s.engine.(interface{ Taking() (bool, error) }); ok {
 		away, err := store.Taking()
 		switch {

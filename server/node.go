@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -433,9 +434,10 @@ func (n *following) takeOver(ctx context.Context, s *Server, out *Promoted) (beg
 	if lag := follower.Lag(); lag.Connected && lag.Bytes > catchUpBytes {
 		return began, &api.Error{Status: http.StatusConflict, Code: "behind", Message: fmt.Sprintf("this standby is %d bytes behind a primary that answers: wait until it is less than %d", lag.Bytes, catchUpBytes)}
 	}
-	if epoch := n.kept.node.Superseded(); epoch != 0 {
+	if epoch, at := n.kept.node.Superseded(); epoch != 0 {
 		return began, &api.Error{Status: http.StatusConflict, Code: "fenced", Message: fmt.Sprintf(
-			"another standby was promoted to epoch %s: start this server with --standby-of of that one; if it is lost for good, stop this one and run tidemark store promote %s", standby.EpochText(epoch), n.o.Data)}
+			"another standby was promoted to epoch %s: start this server with --standby-of %s; if it is lost for good, stop this one and run tidemark store promote %s",
+			standby.EpochText(epoch), cmp.Or(at, "of that one"), n.o.Data)}
 	}
 	state := n.kept.node.State()
 	patience := handOverTime
@@ -444,7 +446,7 @@ func (n *following) takeOver(ctx context.Context, s *Server, out *Promoted) (beg
 	}
 	asking, cancel := context.WithTimeout(ctx, patience)
 	out.Epoch = n.kept.node.NextEpoch()
-	moved, err := n.peer.HandOver(asking, standby.EpochRequest{Cluster: state.Cluster, Epoch: out.Epoch, Standby: n.id()})
+	moved, err := n.peer.HandOver(asking, standby.EpochRequest{Cluster: state.Cluster, Epoch: out.Epoch, Standby: n.id(), Address: n.o.Peer.Own})
 	cancel()
 	if refused, ok := errors.AsType[*standby.RefusedError](err); ok && refused.Code == "fenced" {
 		return began, &api.Error{Status: http.StatusConflict, Code: "fenced", Message: fmt.Sprintf(

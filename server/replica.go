@@ -29,6 +29,8 @@ type Peer struct {
 	// Token is sent to them; HTTP, if not nil, is used for it.
 	Token string
 	HTTP  *http.Client
+	// Own is the address at which they reach this server, for those that it takes the place of.
+	Own string
 }
 
 // client calls the server at an address.
@@ -128,18 +130,19 @@ func (r *replica) askStandbys(ctx context.Context, state *standby.State) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	answers := make(chan uint64, len(state.Standbys))
+	answers := make(chan standby.Known, len(state.Standbys))
 	for _, address := range state.Standbys {
 		go func() {
 			known, err := r.s.o.Peer.client(address).Epoch(ctx, state.Cluster)
 			if err != nil {
 				known = standby.Known{}
 			}
-			answers <- known.Highest()
+			answers <- known
 		}()
 	}
 	for range state.Standbys {
-		if err := r.node.Fence(<-answers); err != nil {
+		known := <-answers
+		if err := r.node.Fence(known.Highest(), known.Address); err != nil {
 			r.s.logger.Error("a standby was promoted; that could not be written down", "error", err)
 		}
 	}
@@ -198,7 +201,7 @@ func (s *Server) openReplica(ctx context.Context, _ vfs.FS) error {
 		Metrics: s.metrics, Logger: s.logger,
 	})
 	if r.node.Refusal() != nil {
-		engine.Refuse(standby.ErrFenced)
+		engine.Refuse(r.node.Refusal())
 		r.stopped.Do(func() { close(r.stop) })
 	}
 	return nil
@@ -255,7 +258,7 @@ func (s *Server) translateEvaluated(ctx context.Context, engine *dbengine.DB) er
 // fenced stops collecting, values, changes and alerts; queries are answered.
 func (r *replica) fenced() {
 	r.stopped.Do(func() { close(r.stop) })
-	r.s.engine.(*dbengine.DB).Refuse(standby.ErrFenced)
+	r.s.engine.(*dbengine.DB).Refuse(r.node.Refusal())
 	if a := r.s.alerter; a != nil {
 		a.Pause(true)
 	}
@@ -359,9 +362,9 @@ func (r *replica) toTell(state *standby.State, told map[string]uint64) (epoch ui
 
 // epochOf tells of an epoch, and whose it is.
 func (r *replica) epochOf(state *standby.State, epoch uint64) standby.EpochRequest {
-	q := standby.EpochRequest{Cluster: state.Cluster, Epoch: epoch, Standby: state.Node}
+	q := standby.EpochRequest{Cluster: state.Cluster, Epoch: epoch, Standby: state.Node, Address: r.s.o.Peer.Own}
 	if state.Role == standby.Fenced {
-		q.Standby = state.FencedFor
+		q.Standby, q.Address = state.FencedFor, state.FencedAt
 	}
 	return q
 }
@@ -375,7 +378,7 @@ func (r *replica) tellOne(ctx context.Context, address string, q standby.EpochRe
 	switch {
 	case err == nil:
 		r.s.logger.Info("a server of the cluster knows of the promotion", "address", address, "role", known.Role, "epoch", standby.EpochText(known.Highest()))
-		if err := r.source.Fence(known.Highest()); err != nil {
+		if err := r.source.Fence(known.Highest(), known.Address); err != nil {
 			r.s.logger.Error("a higher epoch could not be written down", "epoch", standby.EpochText(known.Highest()), "error", err)
 			return noAnswer + address
 		}
@@ -414,7 +417,7 @@ func changes(r *api.Route) bool {
 	return true
 }
 
-// roleText is what the health endpoint says of a server that is no primary alone.
+// roleText is what the health endpoint adds to the reason why a server takes no values.
 func (s *Server) roleText() string {
 	if s.replica == nil {
 		return ""
@@ -423,9 +426,9 @@ func (s *Server) roleText() string {
 	switch {
 	case s.replica.follower != nil:
 		lag := s.replica.follower.Lag()
-		return fmt.Sprintf(": standby of %s, epoch %s, %d bytes and %.1f s behind", state.Primary, standby.EpochText(state.Epoch), lag.Bytes, lag.Seconds)
+		return fmt.Sprintf("; it follows %s, epoch %s, %d bytes and %.1f s behind", state.Primary, standby.EpochText(state.Epoch), lag.Bytes, lag.Seconds)
 	case state.Role == standby.Fenced:
-		return ": fenced by epoch " + standby.EpochText(state.FencedBy)
+		return "; fenced by epoch " + standby.EpochText(state.FencedBy)
 	}
 	return ""
 }

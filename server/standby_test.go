@@ -39,7 +39,7 @@ func newPair(t *testing.T, change func(*Options)) *pair {
 	}
 	options := func() Options {
 		o := Options{
-			Data: t.TempDir(), HTTP: listen(), Trapper: listen(), Token: standbyToken, Peer: Peer{Token: standbyToken}, Version: "test", DiskSpaceBytes: 256 << 20,
+			Data: t.TempDir(), HTTP: listen(), Trapper: listen(), Token: standbyToken, Peer: Peer{Token: standbyToken, Own: "http://new.example"}, Version: "test", DiskSpaceBytes: 256 << 20,
 			Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		}
 		if change != nil {
@@ -154,7 +154,8 @@ func TestFollow(t *testing.T) {
 		{"POST", "/api/import", export, 503},
 		{"POST", "/api/users", "{}", 503},
 		{"GET", "/-/primary", "", 503},
-		{"GET", "/-/ready", "", 200},
+		{"GET", "/-/ready", "", 503},
+		{"GET", "/-/healthy", "", 200},
 		{"POST", "/api/standby/log", "{}", 405},
 		{"GET", "/api/v1/query?query=temperature", "", 200},
 	} {
@@ -198,8 +199,13 @@ func TestFollow(t *testing.T) {
 	}
 	for _, request := range []string{"sender data", "agent data", "active checks", "proxy data"} {
 		answer := p.primary.send(`{"request":"` + request + `","host":"web-1","data":[]}`)
-		if !strings.Contains(answer, "failed") || !strings.Contains(answer, "send to the new primary") {
+		if !strings.Contains(answer, "failed") || !strings.Contains(answer, "send to the new primary") || !strings.Contains(answer, "the new primary is http://new.example") {
 			t.Errorf("the old primary answers %s with %q", request, answer)
+		}
+	}
+	for address, want := range map[string]int{p.primary.http: 503, p.http: 200} {
+		if got := p.call("GET", address+"/-/ready", "", nil); got != want {
+			t.Errorf("%s/-/ready is answered %d, expected %d", address, got, want)
 		}
 	}
 	sent.sender("1", now)

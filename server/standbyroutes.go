@@ -169,7 +169,16 @@ func (r *replica) tellEpoch(q *http.Request) (any, error) {
 	if q.URL.Query().Get("cluster") != state.Cluster {
 		return nil, &api.Error{Status: http.StatusNotFound, Code: "cluster", Message: "this server is of another cluster"}
 	}
-	return standby.Known{Epoch: state.Epoch, Role: state.Role, FencedBy: state.FencedBy}, nil
+	return r.known(&state), nil
+}
+
+// known is what others of the cluster are told.
+func (r *replica) known(state *standby.State) standby.Known {
+	k := standby.Known{Epoch: state.Epoch, Role: state.Role, FencedBy: state.FencedBy, Address: state.FencedAt}
+	if state.Role == standby.Primary {
+		k.Address = r.s.o.Peer.Own
+	}
+	return k
 }
 
 // epochRequest reads the body of a request that names cluster and epoch.
@@ -190,13 +199,13 @@ func (r *replica) fence(q *http.Request) (any, error) {
 		return nil, err
 	}
 	if state := r.node.State(); in.Standby != "" && in.Standby == state.Node { // its own promotion
-		return standby.Known{Epoch: state.Epoch, Role: state.Role, FencedBy: state.FencedBy}, nil
+		return r.known(&state), nil
 	}
 	fence := r.node.Fence
 	if r.source != nil {
 		fence = r.source.Fence
 	}
-	if err := fence(in.Epoch); err != nil {
+	if err := fence(in.Epoch, in.Address); err != nil {
 		return nil, err
 	}
 	state := r.node.State()

@@ -23,7 +23,7 @@ func TestFollow_twoPromoted(t *testing.T) {
 	}
 	options := func() Options {
 		return Options{
-			Data: t.TempDir(), HTTP: listen(), Trapper: listen(), Token: standbyToken, Peer: Peer{Token: standbyToken}, Version: "test", DiskSpaceBytes: 256 << 20,
+			Data: t.TempDir(), HTTP: listen(), Trapper: listen(), Token: standbyToken, Peer: Peer{Token: standbyToken, Own: "http://new.example"}, Version: "test", DiskSpaceBytes: 256 << 20,
 			Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		}
 	}

@@ -156,6 +156,8 @@ type EpochRequest struct {
 	Epoch   uint64 `json:"epoch"`
 	// Standby names, at a handover, the one that becomes primary.
 	Standby string `json:"standby,omitempty"`
+	// Address is where the server with the epoch is reached; empty when that is not known.
+	Address string `json:"address,omitempty"`
 }
 
 // HandOver asks a primary to stop taking values for a standby that becomes primary with an epoch.
@@ -176,6 +178,8 @@ type Known struct {
 	Role  Role   `json:"role"`
 	// FencedBy is the highest epoch of another server that it knows of; zero for none.
 	FencedBy uint64 `json:"fenced_by,omitempty"`
+	// Address is where the server with the highest epoch is reached; empty when that is not known.
+	Address string `json:"address,omitempty"`
 }
 
 // Highest is the highest epoch that a server knows of.

@@ -239,11 +239,11 @@ func (s *Source) check(cluster string, epoch uint64) error {
 	case cluster != state.Cluster:
 		return &api.Error{Status: http.StatusConflict, Code: "cluster", Message: "this server is of another cluster: the standby's data did not come from it"}
 	case epoch > state.Epoch:
-		if err := s.Fence(epoch); err != nil {
+		if err := s.Fence(epoch, ""); err != nil {
 			return err
 		}
 		state = s.o.Node.State()
-		return &api.Error{Status: http.StatusConflict, Code: "fenced", Message: ErrFenced.Error()}
+		return &api.Error{Status: http.StatusConflict, Code: "fenced", Message: s.o.Node.Refusal().Error()}
 	case epoch < state.Epoch:
 		return &api.Error{Status: http.StatusGone, Code: "seed", Message: fmt.Sprintf("this server was promoted to epoch %s, the standby has data of epoch %s: seed it again", EpochText(state.Epoch), EpochText(epoch))}
 	}
@@ -266,12 +266,12 @@ func (s *Source) HandOver(q EpochRequest) error {
 	if q.Epoch > maxEpoch {
 		return api.BadRequest("that epoch cannot be")
 	}
-	return s.fencing(func() error { return s.o.Node.handOver(q.Epoch, q.Standby) })
+	return s.fencing(func() error { return s.o.Node.handOver(q.Epoch, q.Standby, q.Address) })
 }
 
-// Fence makes this server refuse values and changes if epoch is higher than its own.
-func (s *Source) Fence(epoch uint64) error {
-	return s.fencing(func() error { return s.o.Node.Fence(epoch) })
+// Fence makes this server refuse values and changes if epoch is higher than its own; at is the address of the one that has it, or empty.
+func (s *Source) Fence(epoch uint64, at string) error {
+	return s.fencing(func() error { return s.o.Node.Fence(epoch, at) })
 }
 
 // fencing does what may fence this server, and stops it when it did.

@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"tidemark/api"
@@ -52,6 +53,8 @@ type State struct {
 	FencedBy uint64 `json:"fenced_by,omitempty"`
 	// FencedFor is the standby that this server handed over to; empty when it learned of the epoch in another way.
 	FencedFor string `json:"fenced_for,omitempty"`
+	// FencedAt is the address of the server with the epoch FencedBy; empty while it is not known.
+	FencedAt string `json:"fenced_at,omitempty"`
 	// Seed is the primary's LSN that a standby's data began with; FollowedEpoch the epoch that this and its marks are of.
 	Seed          model.LSN `json:"seed_lsn,omitempty"`
 	FollowedEpoch uint64    `json:"followed_epoch,omitempty"`
@@ -218,20 +221,32 @@ func (n *Node) Refusal() error {
 	case Standby:
 		return ErrStandby
 	case Fenced:
+		if at := n.State().FencedAt; at != "" {
+			return fmt.Errorf("%w; the new primary is %s", ErrFenced, at)
+		}
 		return ErrFenced
 	}
 	return nil
 }
 
+// cleanAddress returns an address that people can be shown; one that cannot be is empty.
+func cleanAddress(address string) string {
+	if len(address) > maxAddressBytes || strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return ""
+	}
+	return address
+}
+
 // maxEpoch bounds epochs, so that the next one is always higher.
 const maxEpoch = 1 << 61
 
-// Fence notes that another server has a higher epoch. It does nothing when that is not so.
-func (n *Node) Fence(epoch uint64) error {
+// Fence notes that another server has a higher epoch, and its address, which may be empty. It does nothing when that is not so, or known.
+func (n *Node) Fence(epoch uint64, at string) error {
 	if epoch > maxEpoch {
 		return &api.Error{Status: http.StatusBadRequest, Code: "epoch", Message: fmt.Sprintf("the epoch %d cannot be; expected at most %d", epoch, uint64(maxEpoch))}
 	}
-	if s := n.State(); epoch <= s.Epoch || epoch <= s.FencedBy {
+	at = cleanAddress(at)
+	if s := n.State(); epoch <= s.Epoch || epoch < s.FencedBy || epoch == s.FencedBy && (at == "" || at == s.FencedAt) {
 		return nil
 	}
 	return n.change(func(s *State) {
@@ -241,6 +256,7 @@ func (n *Node) Fence(epoch uint64) error {
 		if epoch > s.FencedBy {
 			s.FencedBy, s.FencedFor = epoch, ""
 		}
+		s.FencedAt = at
 	})
 }
 
@@ -251,16 +267,17 @@ func (n *Node) NextEpoch() uint64 {
 }
 
 // handOver notes that this server was fenced for a standby, which may ask again with another epoch.
-func (n *Node) handOver(epoch uint64, standby string) error {
-	return n.change(func(s *State) { s.Role, s.FencedBy, s.FencedFor = Fenced, epoch, standby })
+func (n *Node) handOver(epoch uint64, standby, at string) error {
+	at = cleanAddress(at)
+	return n.change(func(s *State) { s.Role, s.FencedBy, s.FencedFor, s.FencedAt = Fenced, epoch, standby, at })
 }
 
-// Superseded says which epoch a standby knows that another one was promoted with; zero for none.
-func (n *Node) Superseded() uint64 {
+// Superseded says which epoch a standby knows that another one was promoted with, zero for none, and the address of that one if it is known.
+func (n *Node) Superseded() (epoch uint64, at string) {
 	if s := n.State(); s.Role == Standby && s.FencedBy > s.Epoch {
-		return s.FencedBy
+		return s.FencedBy, s.FencedAt
 	}
-	return 0
+	return 0, ""
 }
 
 // Promote makes a standby, or a fenced server, the primary with an epoch of NextEpoch; zero takes one. unfenced says that the old primary is yet to be told.
@@ -274,7 +291,7 @@ func (n *Node) Promote(unfenced bool, with uint64, evaluated *model.LSN) (epoch 
 			with = nextEpoch(max(s.Epoch, s.FencedBy))
 		}
 		s.Epoch = with
-		s.Role, s.FencedBy, s.FencedFor, s.Unfenced, s.Standbys = Primary, 0, "", unfenced && s.Primary != "", nil
+		s.Role, s.FencedBy, s.FencedFor, s.FencedAt, s.Unfenced, s.Standbys = Primary, 0, "", "", unfenced && s.Primary != "", nil
 		s.Untold, s.Peers = s.Peers, nil
 		epoch = s.Epoch
 	})

@@ -43,12 +43,21 @@ func TestNode(t *testing.T) {
 		}
 	}
 	step("new", nil, Primary, 1, nil)
-	step("a lower epoch", n.Fence(1), Primary, 1, nil)
+	step("a lower epoch", n.Fence(1, "https://a:1"), Primary, 1, nil)
 	step("standbys", errors.Join(n.AddStandby("a"), n.AddStandby("b"), n.AddStandby("a"), n.AddStandby("")), Primary, 1, nil)
 	if got := n.State().Standbys; !reflect.DeepEqual(got, []string{"a", "b"}) {
 		t.Errorf("the standbys are %q", got)
 	}
-	step("fenced", n.Fence(5), Fenced, 1, ErrFenced)
+	step("fenced", n.Fence(5, ""), Fenced, 1, ErrFenced)
+	step("an address that is none", n.Fence(5, "https://a\nb"), Fenced, 1, ErrFenced)
+	if err := n.Refusal(); err.Error() != ErrFenced.Error() {
+		t.Error(err)
+	}
+	step("fenced by one at an address", n.Fence(5, "https://a:1"), Fenced, 1, ErrFenced)
+	step("no address is no news", n.Fence(5, ""), Fenced, 1, ErrFenced)
+	if err := n.Refusal(); !strings.HasSuffix(err.Error(), "; the new primary is https://a:1") {
+		t.Error(err)
+	}
 	_, err = n.Promote(false, 0, nil)
 	step("promoted by hand", err, Primary, 6, nil)
 	if s := n.State(); s.Translate || s.Unfenced {
@@ -234,7 +243,7 @@ func TestNode_epochs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Fence(math.MaxUint64); err == nil || n.State().FencedBy != 0 {
+	if err := n.Fence(math.MaxUint64, ""); err == nil || n.State().FencedBy != 0 {
 		t.Errorf("%v, %+v", err, n.State())
 	}
 }
@@ -283,7 +292,7 @@ func TestNode_twoPromoted(t *testing.T) {
 	if one == two || nodes[0].State().Node == nodes[1].State().Node {
 		t.Fatalf("both have epoch %s, ids %s and %s", EpochText(one), nodes[0].State().Node, nodes[1].State().Node)
 	}
-	if err := errors.Join(nodes[0].Fence(two), nodes[1].Fence(one)); err != nil {
+	if err := errors.Join(nodes[0].Fence(two, ""), nodes[1].Fence(one, "")); err != nil {
 		t.Fatal(err)
 	}
 	for i, own := range []uint64{one, two} {

@@ -50,7 +50,7 @@ func newNode(t testing.TB) *node {
 
 func (n *node) data() string { return filepath.Join(n.dir, "data") }
 
-// start starts the server and waits until it is ready.
+// start starts the server and waits until it is ready, or follows another one.
 func (n *node) start(args ...string) {
 	n.t.Helper()
 	all := append([]string{"server", "--data", n.data(), "--http", n.http, "--trapper", n.trapper, "--disk-space", "512MiB"}, args...)
@@ -61,7 +61,11 @@ func (n *node) start(args ...string) {
 			return false
 		}
 		_ = answer.Body.Close()
-		return answer.StatusCode == http.StatusOK
+		if answer.StatusCode == http.StatusOK {
+			return true
+		}
+		var s state
+		return n.fetch("/api/standby", &s) == nil && s.Role != "primary"
 	})
 }
 

@@ -81,7 +81,7 @@ func TestHandOver(t *testing.T) {
 	// The fenced server refuses over a restart, and becomes the standby.
 	a.kill()
 	a.start()
-	if s := a.state(); s.Role != "fenced" || !strings.Contains(s.Refusal, "another server was promoted") {
+	if s := a.state(); s.Role != "fenced" || !strings.Contains(s.Refusal, "another server was promoted") || !strings.HasSuffix(s.Refusal, "the new primary is http://"+b.http) {
 		t.Errorf("the old primary is %+v after its restart", s)
 	}
 	a.kill()
