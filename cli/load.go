@@ -26,7 +26,8 @@ func loadCommand() *cobra.Command {
 		Use:   "load --server ADDR --hosts N --items M (--nvps R | --interval 4s-7s) --seconds S",
 		Short: "Feed a server as many senders or active agents would, and measure it",
 		Long: "Send values for hosts load-0001, load-0002, … with the items load.item[1], load.item[2], … each, and report what the server took and how\n" +
-			"long its answers took. --provision first creates the hosts, items and triggers over HTTP; doing it again changes nothing.",
+			"long its answers took. --provision first creates the hosts, items and triggers over HTTP; doing it again changes nothing. A server\n" +
+			"with an administrator needs an editor's token for that.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runLoad(c, f) },
 	}
@@ -60,6 +61,7 @@ func runLoad(c *cobra.Command, f *loadFlags) error {
 		return usageError{err}
 	}
 	if f.provision {
+		o.Token, _ = c.Context().Value(tokenKey{}).(string)
 		if err := load.Provision(c.Context(), o, c.ErrOrStderr()); err != nil {
 			return err
 		}

@@ -13,8 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tidemark/api/rest"
 	"tidemark/sniff"
 	"tidemark/sniff/capture"
+	"tidemark/sniff/reqstat"
 )
 
 func mongoCommand() *cobra.Command {
@@ -103,6 +105,24 @@ func reportFile(c *cobra.Command, name string, ports []uint16) (*sniff.Report, e
 	return &r, nil
 }
 
+// printMongoCodes prints which errors the shapes had; nothing when there were none.
+func printMongoCodes(w io.Writer, shapes []sniff.ShapeReport) {
+	head := "\nerrors\t  code\n"
+	for i := range shapes {
+		for _, c := range shapes[i].Codes {
+			code := strconv.Itoa(int(c.Code))
+			if c.Code == reqstat.OtherCode {
+				code = "other"
+			}
+			if name := rest.MongoCodeName(code); name != "" {
+				code += " " + name
+			}
+			fmt.Fprintf(w, "%s%d\t  %s: %s  %s\n", head, c.Count, code, shapes[i].Namespace, shapes[i].Shape)
+			head = ""
+		}
+	}
+}
+
 func printMongoReport(w io.Writer, r *sniff.Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "%d packets, %d duplicates, %d MongoDB connections, %d encrypted; %d gaps, %d requests and %d replies without the other\n",
@@ -114,6 +134,7 @@ func printMongoReport(w io.Writer, r *sniff.Report) error {
 	for _, s := range r.Shapes {
 		fmt.Fprintf(t, "%.1f\t%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t  %s  %s\n", s.TimeMillis, s.Requests, s.Errors, s.P50Millis, s.P95Millis, s.P99Millis, s.MaxMillis, s.Namespace, s.Shape)
 	}
+	printMongoCodes(t, r.Shapes)
 	fmt.Fprintf(t, "\nrequests\terrors\tno answer\trequest bytes\treply bytes\t  command\n")
 	for _, c := range slices.Concat(r.Commands, r.Monitoring, r.Cluster) {
 		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t  %s %s\n", c.Requests, c.Errors, c.Unacknowledged, c.RequestBytes, c.ReplyBytes, c.Namespace, c.Command)

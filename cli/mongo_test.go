@@ -39,6 +39,9 @@ func TestMongoReport(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "find {$or: [{age: ?}, {name: ?}]}") {
 		t.Errorf("code %d:\n%s", code, out)
 	}
+	if !strings.Contains(out, "1  9 FailedToParse: shop.users  distinct age {}") {
+		t.Errorf("the errors by code are missing:\n%s", out)
+	}
 	// A capture that was ended by force.
 	text, err := os.ReadFile(mongoCaptures + "crud_go.pcap")
 	if err != nil {

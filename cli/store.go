@@ -78,9 +78,13 @@ func printInfo(w io.Writer, dir string, i *dbengine.Information) error {
 		}
 		return time.Unix(0, at).Format(time.RFC3339)
 	}
-	// The log has its full size from the first value on; a mean with it would say nothing.
+	// The log has its full size from the first value on; a mean with it would say nothing, and so does one of the few values that are not only there.
 	perSample := ""
-	if packed, bytes := i.Samples-i.LogSamples, i.Bytes-i.LogBytes; packed > 0 && bytes > 0 {
+	switch packed, bytes := i.Samples-i.LogSamples, i.Bytes-i.LogBytes; {
+	case packed == 0 || bytes <= 0:
+	case packed < i.LogSamples:
+		perSample = "; most samples are still only in the log: what one takes cannot be told yet"
+	default:
 		perSample = fmt.Sprintf(", %.3f bytes a sample without the log", float64(bytes)/float64(packed))
 	}
 	_, err := fmt.Fprintf(w, "%s: %s of %s in %s%s\n%s, %s, %s; log %s with %s only there\nfrom %s to %s\ndirect I/O: %s\n",

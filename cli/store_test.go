@@ -15,6 +15,11 @@ func TestPrintInfo_meanWithoutTheLog(t *testing.T) {
 	}{
 		{"young store", dbengine.Information{Summary: dbengine.Summary{Samples: 100, Bytes: 48 << 20}, LogSamples: 100, LogBytes: 48 << 20}, ""},
 		{"empty store", dbengine.Information{}, ""},
+		{
+			"most in the log",
+			dbengine.Information{Summary: dbengine.Summary{Samples: 199, Bytes: 48<<20 + 5000}, LogSamples: 100, LogBytes: 48 << 20},
+			"; most samples are still only in the log: what one takes cannot be told yet",
+		},
 		{"old store", dbengine.Information{Summary: dbengine.Summary{Samples: 1100, Bytes: 48<<20 + 500}, LogSamples: 100, LogBytes: 48 << 20}, ", 0.500 bytes a sample without the log"},
 	}
 	for _, tt := range tests {

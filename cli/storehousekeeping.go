@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tidemark/config"
 	"tidemark/storage/postgres"
 )
 
@@ -42,9 +41,9 @@ func storeHousekeepingCommand() *cobra.Command {
 func printHousekeeping(w io.Writer, h *postgres.Housekeeping) error {
 	limit := "no limit"
 	if h.LimitBytes > 0 {
-		limit = config.FormatSize(h.LimitBytes)
+		limit = sizeText(h.LimitBytes)
 	}
-	fmt.Fprintf(w, "%s in tables, %s; new tables are kept as %s\n", config.FormatSize(h.SizeBytes), limit, h.Mode)
+	fmt.Fprintf(w, "%s in tables, %s; new tables are kept as %s\n", sizeText(h.SizeBytes), limit, h.Mode)
 	fmt.Fprintf(w, "%s\n\n", roomLine(&h.Room))
 	fmt.Fprintf(w, "%-20s %-10s %10s %10s %7s  %s\n", "table", "mode", "keeps", "size", "pieces", "next")
 	for _, t := range h.Tables {
@@ -54,16 +53,16 @@ func printHousekeeping(w io.Writer, h *postgres.Housekeeping) error {
 		}
 		next := ""
 		if n := t.Next; n != nil {
-			next = fmt.Sprintf("%s, %s", n.Name, config.FormatSize(n.Bytes))
+			next = fmt.Sprintf("%s, %s", n.Name, sizeText(n.Bytes))
 			if n.DueAt > 0 {
 				next += ", due " + time.Unix(n.DueAt, 0).Format(time.DateTime)
 			}
 		}
-		fmt.Fprintf(w, "%-20s %-10s %10s %10s %7d  %s\n", t.Name, t.Mode, keeps, config.FormatSize(t.Bytes), t.Pieces, next)
+		fmt.Fprintf(w, "%-20s %-10s %10s %10s %7d  %s\n", t.Name, t.Mode, keeps, sizeText(t.Bytes), t.Pieces, next)
 	}
 	fmt.Fprintf(w, "\ndropped since the server started: %d\n", len(h.Dropped))
 	for _, d := range h.Dropped {
-		what := config.FormatSize(d.Bytes) + " free"
+		what := sizeText(d.Bytes) + " free"
 		if d.Rows > 0 {
 			what = fmt.Sprintf("%d rows deleted", d.Rows)
 		}
@@ -79,17 +78,17 @@ func roomLine(r *postgres.Room) string {
 	if r.MeasuredAt == 0 {
 		return "the database was not measured yet"
 	}
-	line := "database " + config.FormatSize(r.DatabaseBytes)
+	line := "database " + sizeText(r.DatabaseBytes)
 	if r.WALBytes != nil {
-		line += ", write-ahead log " + config.FormatSize(*r.WALBytes)
+		line += ", write-ahead log " + sizeText(*r.WALBytes)
 	}
 	if r.GrowthPerDay != nil {
-		line += fmt.Sprintf(", grows by %s a day", config.FormatSize(int64(*r.GrowthPerDay)))
+		line += fmt.Sprintf(", grows by %s a day", sizeText(int64(*r.GrowthPerDay)))
 	}
 	if r.UsedPercent == nil {
 		return line + "; its room is not known: set storage.database_space"
 	}
-	line += fmt.Sprintf("; %.1f %% of %s used", *r.UsedPercent, config.FormatSize(r.TotalBytes))
+	line += fmt.Sprintf("; %.1f %% of %s used", *r.UsedPercent, sizeText(r.TotalBytes))
 	if r.FullDays != nil {
 		line += fmt.Sprintf(", full in %.0f days", *r.FullDays)
 	}

@@ -31,6 +31,8 @@ const (
 type Options struct {
 	// Server is the agent protocol address, HTTP the address of the REST API, which only Provision needs.
 	Server, HTTP string
+	// Token is sent to HTTP; empty for a server that has no administrator yet.
+	Token string
 	// Hosts is how many hosts send, at most 100,000; Items how many items each has, at most 100,000.
 	Hosts, Items int
 	// NVPS is how many values all hosts together send per second. Zero: each item has an interval of its own between

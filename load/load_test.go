@@ -261,7 +261,7 @@ func TestProvision(t *testing.T) {
 	refuse := false
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var e export
-		if err := json.NewDecoder(r.Body).Decode(&e); err != nil || r.URL.Path != "/api/import" || r.Header.Get("Content-Type") != "application/json" {
+		if err := json.NewDecoder(r.Body).Decode(&e); err != nil || r.URL.Path != "/api/import" || r.Header.Get("Content-Type") != "application/json" || r.Header.Get("Authorization") != "Bearer of-an-editor" {
 			http.Error(w, "bad", http.StatusBadRequest)
 			return
 		}
@@ -275,7 +275,7 @@ func TestProvision(t *testing.T) {
 		fmt.Fprint(w, `{"counts":[{"kind":"hosts","created":1}],"remarks":[]}`)
 	}))
 	defer api.Close()
-	o := Options{Hosts: 12, Items: 10, NVPS: 24, Triggers: 0.6, Protocol: Agent, HTTP: api.Listener.Addr().String()}
+	o := Options{Hosts: 12, Items: 10, NVPS: 24, Triggers: 0.6, Protocol: Agent, HTTP: api.Listener.Addr().String(), Token: "of-an-editor"}
 	if err := Provision(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -184,6 +184,9 @@ func postExport(ctx context.Context, o *Options, h int) (importReport, error) {
 		return report, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if o.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+o.Token)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return report, err

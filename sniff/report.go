@@ -37,17 +37,25 @@ type CommandReport struct {
 
 // ShapeReport is one shape.
 type ShapeReport struct {
-	Fingerprint string  `json:"fingerprint"`
-	Shape       string  `json:"shape"`
-	Namespace   string  `json:"namespace"`
-	Command     string  `json:"command"`
-	Requests    uint64  `json:"requests"`
-	Errors      uint64  `json:"errors"`
-	TimeMillis  float64 `json:"time_ms"`
-	P50Millis   float64 `json:"p50_ms"`
-	P95Millis   float64 `json:"p95_ms"`
-	P99Millis   float64 `json:"p99_ms"`
-	MaxMillis   float64 `json:"max_ms"`
+	Fingerprint string `json:"fingerprint"`
+	Shape       string `json:"shape"`
+	Namespace   string `json:"namespace"`
+	Command     string `json:"command"`
+	Requests    uint64 `json:"requests"`
+	Errors      uint64 `json:"errors"`
+	// Codes are the errors by number, what came most first.
+	Codes      []CodeReport `json:"codes"`
+	TimeMillis float64      `json:"time_ms"`
+	P50Millis  float64      `json:"p50_ms"`
+	P95Millis  float64      `json:"p95_ms"`
+	P99Millis  float64      `json:"p99_ms"`
+	MaxMillis  float64      `json:"max_ms"`
+}
+
+// CodeReport is an error number of the server and how often it came. Code is -1 for those that found no room of their own.
+type CodeReport struct {
+	Code  int32  `json:"code"`
+	Count uint64 `json:"count"`
 }
 
 // UnmatchedReport counts what was not joined.
@@ -118,6 +126,23 @@ func merge(into map[string]*reqstat.ShapeStatistics, v *reqstat.ShapeStatistics)
 	}
 	sum.Add(&v.Statistics)
 	sum.Latency.Merge(&v.Latency)
+	for _, c := range v.Codes {
+		if at := slices.IndexFunc(sum.Codes, func(k reqstat.ErrorCode) bool { return k.Code == c.Code }); at >= 0 {
+			sum.Codes[at].Count += c.Count
+			continue
+		}
+		sum.Codes = append(sum.Codes, c)
+	}
+}
+
+// codeReport returns error numbers, what came most first.
+func codeReport(codes []reqstat.ErrorCode) []CodeReport {
+	out := make([]CodeReport, len(codes))
+	for i, c := range codes {
+		out[i] = CodeReport{Code: c.Code, Count: c.Count}
+	}
+	slices.SortFunc(out, func(a, b CodeReport) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Code, b.Code)) })
+	return out
 }
 
 func commandReport(k reqstat.Command, v *reqstat.Statistics) CommandReport {
@@ -131,7 +156,7 @@ func shapeReport(v *reqstat.ShapeStatistics) ShapeReport {
 	const million = 1e6
 	return ShapeReport{
 		Fingerprint: v.Shape.Fingerprint.String(), Shape: v.Shape.Text, Namespace: v.Shape.Namespace(), Command: v.Shape.Command,
-		Requests: v.Requests, Errors: v.Errors, TimeMillis: float64(v.TimeNanos) / million,
+		Requests: v.Requests, Errors: v.Errors, Codes: codeReport(v.Codes), TimeMillis: float64(v.TimeNanos) / million,
 		P50Millis: v.Latency.Quantile(0.5) / million, P95Millis: v.Latency.Quantile(0.95) / million,
 		P99Millis: v.Latency.Quantile(0.99) / million, MaxMillis: float64(v.Latency.Max) / million,
 	}

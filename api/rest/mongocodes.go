@@ -17,6 +17,9 @@ func formatCodes(codes []requests.ErrorCode) []MongoErrorCode {
 	return out
 }
 
+// MongoCodeName is what MongoDB calls an error number; empty where that is not a common one.
+func MongoCodeName(code string) string { return mongoCodes[code] }
+
 // mongoCodes are the names of common error numbers (src/mongo/base/error_codes.yml of the server).
 var mongoCodes = map[string]string{
 	"1": "InternalError", "2": "BadValue", "8": "UnknownError", "9": "FailedToParse", "11": "UserNotFound", "13": "Unauthorized", "14": "TypeMismatch", "17": "ProtocolError",

@@ -95,12 +95,12 @@ func (r *run) report(now *measured, all []*measured) *Report {
 	if out.QuotaBytes == 0 {
 		out.QuotaBytes = r.store.closedBytes + r.store.otherBytes
 	}
-	seen := map[string]bool{}
+	seen, values := map[string]bool{}, uint64(0)
 	for _, pairs := range r.rounds {
 		for i := range pairs {
 			if !seen[pairs[i].Name] {
 				seen[pairs[i].Name] = true
-				out.SamplePairs, out.SampleBytes = out.SamplePairs+1, out.SampleBytes+pairs[i].Bytes
+				out.SamplePairs, out.SampleBytes, values = out.SamplePairs+1, out.SampleBytes+pairs[i].Bytes, values+pairs[i].Values
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func (r *run) report(now *measured, all []*measured) *Report {
 		c.Codec, c.ExtentBytes = m.codec.String(), m.extentBytes
 		out.Candidates = append(out.Candidates, c)
 	}
-	out.Recommended = recommend(&out.Current, out.Candidates)
+	out.Recommended = advise(values, &out.Current, out.Candidates)
 	return out
 }
 
@@ -155,9 +155,19 @@ const (
 	// leastSaving is what a candidate must save, of the size of what it is compared with, to be worth anything, and again for each time that it
 	// takes twice the CPU.
 	leastSaving = 0.03
+	// leastSample is how many values must be tried for a recommendation.
+	leastSample = 100_000
 	// slowest is how much slower the slowest of cold queries may become.
 	slowest = 2
 )
+
+// advise recommends something if enough values were tried.
+func advise(values uint64, now *Candidate, all []Candidate) Recommended {
+	if values < leastSample {
+		return Recommended{Text: fmt.Sprintf("too little data for a recommendation: the closed file pairs of the sample have %d values, expected at least %d", values, leastSample)}
+	}
+	return recommend(now, all)
+}
 
 // recommend goes from the candidate that is the cheapest to write to the dearest, and changes its mind whenever one saves enough for
 // what it costs and makes queries not much slower than what is there.
@@ -167,19 +177,27 @@ func recommend(now *Candidate, all []Candidate) Recommended {
 		order[i] = &all[i]
 	}
 	slices.SortStableFunc(order, func(a, b *Candidate) int { return cmp.Compare(a.WriteCPU, b.WriteCPU) })
-	best := now
+	best, smallest := now, now
 	for _, c := range order {
+		if c.BytesPerSample < smallest.BytesPerSample {
+			smallest = c
+		}
 		saves := 1 - c.BytesPerSample/best.BytesPerSample
-		need := leastSaving
-		if best.WriteCPU > 0 {
-			need *= 1 + max(math.Log2(c.WriteCPU/best.WriteCPU), 0)
+		// What writing takes as it is was not measured: that of the cheapest stands for it.
+		need, cpu := leastSaving, cmp.Or(best.WriteCPU, order[0].WriteCPU)
+		if cpu > 0 {
+			need *= 1 + max(math.Log2(c.WriteCPU/cpu), 0)
 		}
 		if saves >= need && c.Spread.QueryColdP99.Least <= slowest*now.Spread.QueryColdP99.Greatest {
 			best = c
 		}
 	}
 	if best == now {
-		return Recommended{Text: "leave it as it is: no candidate saves enough for what it costs"}
+		text := "leave it as it is: no candidate saves 3 % of the disk, and 3 % more for each doubling of the CPU that writing takes, without making the slowest cold queries twice as slow"
+		if smallest != now {
+			text += fmt.Sprintf("; the smallest, %s, saves %.1f %%", smallest.Name(), 100*(1-smallest.BytesPerSample/now.BytesPerSample))
+		}
+		return Recommended{Text: text}
 	}
 	return Recommended{Codec: best.Codec, ExtentBytes: best.ExtentBytes, Text: describe(now, order[0], best)}
 }

@@ -330,10 +330,24 @@ func TestRecommend(t *testing.T) {
 		}
 	}
 	f("", "leave it as it is", c("none", 0.99, 10, 1), c("zstd:3", 0.98, 20, 1))
+	// Nothing is taken for 5 % at 16 times the CPU, whatever the cheaper ones save.
+	f("", "3 % more for each doubling of the CPU", c("none", 0.99, 10, 1), c("zstd:9", 0.95, 160, 1))
+	f("", "the smallest, zstd:9, 64 KiB, saves 5.0 %", c("none", 0.99, 10, 1), c("zstd:9", 0.95, 160, 1))
+	f("zstd:9", "", c("none", 0.99, 10, 1), c("zstd:9", 0.84, 160, 1))
 	f("none", "20 % less disk", c("none", 0.8, 10, 1), c("zstd:3", 0.79, 20, 1))
 	f("zstd:3", "writing takes 1.9x the CPU of none, queries unchanged within noise, cold queries 1.5x slower", c("zstd:3", 0.6, 19, 1.5), c("none", 0.8, 10, 1))
 	f("zstd:3", "", c("none", 0.8, 10, 1), c("zstd:3", 0.6, 20, 1), c("zstd:9", 0.57, 160, 1))
 	f("none", "", c("none", 0.8, 10, 1), c("zstd:3", 0.6, 20, 3))
+}
+
+func TestAdvise_tooLittle(t *testing.T) {
+	now, half := Candidate{BytesPerSample: 1}, []Candidate{{Codec: "zstd:3", BytesPerSample: 0.5, WriteCPU: 1}}
+	if got := advise(leastSample-1, &now, half); got.Codec != "" || !strings.Contains(got.Text, "too little data") {
+		t.Errorf("%+v", got)
+	}
+	if got := advise(leastSample, &now, half); got.Codec != "zstd:3" {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestMoved(t *testing.T) {
