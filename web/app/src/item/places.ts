@@ -5,6 +5,7 @@
 import type { Item } from '../api/types.ts';
 import { isNumeric } from '../api/types.ts';
 import { type Key, parseKey } from './key.ts';
+import { mongoPlace } from './mongo.ts';
 
 export interface Place {
   section: string;
@@ -23,6 +24,12 @@ export interface Place {
   top?: number;
   /** Title when the chart has this line only. */
   alone?: string;
+  /** What tells charts of one title apart, such as the server that they are of. */
+  of?: string;
+  /** No rule knows the item: title and names of the lines come from the names of the items. */
+  unknown?: boolean;
+  /** Few charts of one line each with the same family and unit become one. */
+  family?: string;
 }
 
 /** SECTIONS is the order of sections; others follow by name, System and Agent come last. */
@@ -74,7 +81,7 @@ const RULES: [RegExp, (facts: Facts) => Placed][] = [
   [/^net\.(tcp|udp|sock|stat)/, ({ key, item }) => ({ ...single('Network', key.name, title(key.name), 90), name: key.params.filter(Boolean).join(' ') || item.name })],
   [/pressure|(^|\.)psi(\.|$)/, pressure],
   [/^(proc|kernel|system\.procs)(\.|$)/, processes],
-  [/^mongo(db)?\./i, (facts) => ({ ...generic(facts), section: 'MongoDB' })],
+  [/^mongo(db)?\./i, (facts) => mongoPlace(facts.key, facts.item) ?? { ...generic(facts), section: 'MongoDB' }],
   [/^agent\./, agent],
   [/^system\.(uptime|boottime|localtime|hostname|uname|sw\.|hw\.)/, () => ({ section: 'System', fact: true })],
   [/^(system|tidemark)\./, ({ key, item }) => single('System', key.name, item.name, 0)],
@@ -264,12 +271,15 @@ function generic({ key, item }: Facts): Place {
     .filter(([name]) => name !== 'type' && name !== 'section')
     .map(([, value]) => value)
     .join(' ');
+  const family = key.params.length === 0 && words.length > 2 ? words.slice(0, -1).join('.') : undefined;
   return {
     section,
     chart: key.name,
-    title: key.name,
+    title: title(key.name),
     alone: item.name,
     name: varied || labels || item.name,
     order: 0,
-      };
+    unknown: true,
+    family,
+  };
 }

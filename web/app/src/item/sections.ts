@@ -8,6 +8,7 @@ import { groupBy } from '../part/group.ts';
 import { parseKey } from './key.ts';
 import { type Place, placeOf, sectionRank } from './places.ts';
 import { isState, numberOf } from './reading.ts';
+import { commonTitle, withoutSection } from './titles.ts';
 
 /** An item that a line is drawn from. */
 export interface Source {
@@ -97,11 +98,74 @@ function addTo(charts: Map<string, Draft>, item: Item, place: Place): void {
 
 function chartsOf(section: string, drafts: Draft[], all: Item[]): ChartSpec[] {
   const hasModes = drafts.some((draft) => draft.place.chart === 'modes');
+  drafts = together(drafts).flatMap((draft) => named(draft, section));
   const slots = assignSlots(drafts.flatMap((draft) => draft.entries.map((entry) => entry.place.name)));
-  return drafts
+  const shown = drafts
     .filter((draft) => !(section === 'CPU' && hasModes && saidByModes(draft)))
-    .sort((a, b) => a.place.order - b.place.order || natural(a.place.title, b.place.title) || natural(a.units, b.units))
-    .flatMap((draft) => pieces(section, draft, slots, all));
+    .sort((a, b) => a.place.order - b.place.order || natural(headingOf(a), headingOf(b)) || natural(a.place.of ?? '', b.place.of ?? '') || natural(a.units, b.units));
+  return apart(shown).flatMap((draft) => pieces(section, draft, slots, all));
+}
+
+/** Up to so many charts of one line each are drawn as one when they belong together. */
+const MAX_FAMILY = 8;
+
+// together draws lines as one chart whose keys differ in their last word only, such as nginx.connections.active and nginx.connections.waiting.
+function together(drafts: Draft[]): Draft[] {
+  const lonely = (draft: Draft): string => (draft.place.family !== undefined && draft.entries.length === 1 ? `${draft.place.family} ${draft.units}` : '');
+  const families = groupBy(drafts.filter((draft) => lonely(draft) !== ''), lonely);
+  const merged = new Set<Draft>();
+  const out: Draft[] = [];
+  for (const [, members] of families) {
+    if (members.length < 2 || members.length > MAX_FAMILY) continue;
+    if (commonTitle(members.map((member) => member.entries[0].item.name), '') === null) continue;
+    members.forEach((member) => merged.add(member));
+    const { place, units } = members[0];
+    out.push({ place: { ...place, chart: place.family!, alone: undefined }, units, entries: members.flatMap((member) => member.entries) });
+  }
+  return [...drafts.filter((draft) => !merged.has(draft)), ...out];
+}
+
+// named gives a chart that no rule knows the words that the names of its items share, and its lines what tells them apart. Items with nothing in
+// common are parted by what stands before the colon of their names.
+function named(draft: Draft, section: string): Draft[] {
+  const { place, entries } = draft;
+  if (place.unknown !== true || entries.every(({ item }) => item.name === item.key)) return [draft];
+  if (entries.length === 1) {
+    const title = withoutSection(entries[0].item.name, section);
+    return [{ ...draft, place: { ...place, alone: title }, entries: [{ item: entries[0].item, place: { ...entries[0].place, name: title } }] }];
+  }
+  const common = commonTitle(entries.map(({ item }) => item.name), section);
+  if (common === null) return parted(draft, section);
+  const told = new Set(common.lines).size === entries.length && common.lines.every((line) => line !== '');
+  const lines = told ? entries.map(({ item, place: own }, n) => ({ item, place: { ...own, name: common.lines[n] } })) : entries;
+  return [{ ...draft, place: { ...place, title: common.title }, entries: lines }];
+}
+
+/** Items with nothing in common that are in no group get a chart each, up to so many. */
+const MAX_LONELY = 8;
+
+function parted(draft: Draft, section: string): Draft[] {
+  const groups = groupBy(draft.entries, ({ item }) => (item.name.includes(': ') ? item.name.slice(0, item.name.indexOf(': ')) : item.name));
+  const lonely = [...groups.values()].filter((entries) => entries.length === 1).length;
+  if (groups.size === 1 || lonely > MAX_LONELY) return [draft];
+  return [...groups].flatMap(([name, entries]) => named({ ...draft, place: { ...draft.place, chart: `${draft.place.chart} ${name}` }, entries }, section));
+}
+
+function headingOf({ place, entries }: Draft): string {
+  return (entries.length === 1 ? place.alone : undefined) ?? place.title;
+}
+
+// apart adds to titles that would stand twice in a section what they are of, else their unit.
+function apart(drafts: Draft[]): Draft[] {
+  const twice = groupBy(drafts, headingOf);
+  return drafts.map((draft) => {
+    const same = twice.get(headingOf(draft))!;
+    if (same.length < 2) return draft;
+    const { place, units } = draft;
+    const more = new Set(same.map((other) => other.place.of ?? '')).size === same.length ? ` · ${place.of}` : ` (${units === '' ? 'number' : units})`;
+    const title = headingOf(draft) + more;
+    return { ...draft, place: { ...place, title, alone: title } };
+  });
 }
 
 // Where the modes are drawn, what is used is the height of the stack and what is idle the space above it.
@@ -115,7 +179,7 @@ function pieces(section: string, draft: Draft, shared: Map<string, number>, all:
   const names = entries.map((entry) => entry.place.name);
   // Names of a section share the colours as far as they go; a small chart never shows one colour twice.
   const own = new Set(names.map((name) => shared.get(name))).size < Math.min(names.length, 8) ? assignSlots(names) : shared;
-  const heading = (entries.length === 1 ? draft.place.alone : undefined) ?? draft.place.title;
+  const heading = headingOf(draft);
   // A line that is all there is needs no colour of its own.
   const plain = entries.length === 1 && (draft.place.alone !== undefined || draft.place.name === draft.place.title);
   const specs: ChartSpec[] = [];
