@@ -455,3 +455,26 @@ func FuzzCursor(f *testing.F) {
 		}
 	})
 }
+
+// TestOverview_oldest: what somebody has seen does not stand in the place of what nobody has.
+func TestOverview_oldest(t *testing.T) {
+	f := newFakeServer(t)
+	seen := f.problems[1]
+	for i := range 4 {
+		p := seen
+		p.ID, p.At, p.Acknowledged = model.EventID(200+i), seen.At+int64(i)*1e9, false
+		f.problems = append(f.problems, p)
+	}
+	var o struct {
+		Oldest []struct {
+			EventID string `json:"event_id"`
+		}
+	}
+	w := f.do("GET", "/api/overview", "")
+	if err := json.Unmarshal(w.Body.Bytes(), &o); err != nil {
+		t.Fatal(err)
+	}
+	if len(o.Oldest) != 3 || o.Oldest[0].EventID != "200" || o.Oldest[2].EventID != "202" {
+		t.Errorf("the oldest are %+v, want 200, 201 and 202", o.Oldest)
+	}
+}

@@ -6,7 +6,7 @@ import { plural } from '../format/number.ts';
 import { Form, said } from '../part/form.tsx';
 import { Link } from '../part/link.tsx';
 import { useLater, useLoad, useTitle } from '../part/load.ts';
-import { Failure } from '../part/notice.tsx';
+import { Failure, Refusal } from '../part/notice.tsx';
 import { Scenarios } from '../part/scenarios.tsx';
 import { useCell } from '../state/cell.ts';
 import { mayEdit, me } from '../state/me.ts';
@@ -183,11 +183,7 @@ function Editor({ kind, name, tab, base, revision, known, reload }: EditorProps)
       {tab === 'rules' && <Rules path={`${kind}s[0].discovery_rules`} rules={list(fields, 'discovery_rules')} set={(rules) => setFields(put(fields, 'discovery_rules', rules))} remarks={remarks} technical={technical} keys={keys} kept={keptRules} tried={tried} />}
       {tab === 'macros' && <Macros fields={fields} set={setFields} remarks={remarks} path={`${kind}s[0]`} />}
       {tab === 'text' && <AsText kind={kind} name={name} revision={revision} changed={changed} reload={reload} />}
-      {failure !== '' && (
-        <p class="problem-text" role="alert">
-          {failure}
-        </p>
-      )}
+      <Refusal text={failure} />
       {message !== '' && !changed && <p role="status">{message}</p>}
       {changed && tab !== 'text' && (
         <div class="save-bar" role="region" aria-label="Changes that are not saved">

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { applyImport, planImport, type Report } from '../api/configuration.ts';
 import { plural } from '../format/number.ts';
 import { said } from '../part/form.tsx';
+import { Refusal } from '../part/notice.tsx';
 
 const MAX_BYTES = 64 << 20;
 const MAX_LISTED = 200;
@@ -77,11 +78,7 @@ export function Import() {
       </details>
       </form>
       {busy && <p class="muted">Reading {name}…</p>}
-      {failure !== '' && (
-        <p class="problem-text" role="alert">
-          {failure}
-        </p>
-      )}
+      <Refusal text={failure} />
       {plan !== null && (
         <>
           <h2>What {name} does</h2>

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { deleteGlobalMacro, type GlobalMacro, putGlobalMacro } from '../api/configuration.ts';
 import { Check, Field, Form, Sure } from '../part/form.tsx';
 import { Link } from '../part/link.tsx';
-import { Empty } from '../part/notice.tsx';
+import { Empty, Refusal } from '../part/notice.tsx';
 import { Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { route, setParams } from '../state/route.ts';
@@ -36,11 +36,7 @@ export function GlobalMacros({ macros, changed }: Props) {
           New macro
         </button>
       </div>
-      {failure !== '' && (
-        <p class="problem-text" role="alert">
-          {failure}
-        </p>
-      )}
+      <Refusal text={failure} />
       {open !== null && <p role="status">There is no macro {open}.</p>}
       {macros.length === 0 ? (
         <Empty title="There are no global macros.">

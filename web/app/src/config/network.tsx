@@ -6,7 +6,7 @@ import { formatAge, plural } from '../format/number.ts';
 import { said, Sure } from '../part/form.tsx';
 import { Link } from '../part/link.tsx';
 import { useLoad } from '../part/load.ts';
-import { Empty, Failure } from '../part/notice.tsx';
+import { Empty, Failure, Refusal } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { serverNow } from '../state/live.ts';
@@ -91,11 +91,7 @@ function RuleList({ rules, stateOf, changed }: { rules: NetRule[]; stateOf: (nam
       ) : (
         <p class="muted">Only an administrator changes the rules, because they say which addresses the server asks.</p>
       )}
-      {failure !== '' && (
-        <p class="problem-text" role="alert">
-          {failure}
-        </p>
-      )}
+      <Refusal text={failure} />
       {rules.length === 0 ? (
         <Empty title="There is no rule of network discovery.">
           <p class="muted">A rule looks for hosts in ranges of addresses, at intervals. Actions say what becomes of what it finds.</p>
@@ -158,11 +154,7 @@ function Opened({ rule, state, looked, done, close }: OpenedProps) {
           )}
         </span>
       </div>
-      {failure !== '' && (
-        <p class="problem-text" role="alert">
-          {failure}
-        </p>
-      )}
+      <Refusal text={failure} />
       <p class="muted anywhere">
         {rule.ranges}, every {rule.delay ?? '1h'}, by {rule.checks.map(checkName).join(', ')}
         {rule.proxy ? `, from proxy ${rule.proxy}` : ''}
@@ -246,11 +238,7 @@ function Actions({ actions, changed }: { actions: NetAction[]; changed: () => vo
           </button>
         </div>
       )}
-      {failure !== '' && (
-        <p class="problem-text" role="alert">
-          {failure}
-        </p>
-      )}
+      <Refusal text={failure} />
       {actions.length === 0 ? (
         <p class="muted">There are none: what is found becomes no host.</p>
       ) : (

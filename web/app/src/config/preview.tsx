@@ -6,6 +6,7 @@ import { type Kind, type Preview, previewTrigger } from '../api/configuration.ts
 import type { ChartAnswer } from '../api/types.ts';
 import { formatDuration, formatValue, plural } from '../format/number.ts';
 import { said } from '../part/form.tsx';
+import { Refusal } from '../part/notice.tsx';
 import { dateTime } from '../time/clock.ts';
 import { type Doc, type Fields, text } from './document.ts';
 import { HostChoice } from './try.tsx';
@@ -60,11 +61,7 @@ export function TryTrigger({ kind, doc, technical, trigger }: { kind: Kind; doc:
           Preview
         </button>
       </div>
-      {failure !== '' && (
-        <p class="problem-text" role="alert">
-          {failure}
-        </p>
-      )}
+      <Refusal text={failure} />
       {result !== null && <Outcome {...result} />}
     </fieldset>
   );

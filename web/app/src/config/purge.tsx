@@ -5,6 +5,7 @@ import { purge, type Purge as Asked } from '../api/configuration.ts';
 import { plural } from '../format/number.ts';
 import { Form, said } from '../part/form.tsx';
 import { Text } from './parts.tsx';
+import { Refusal } from '../part/notice.tsx';
 
 export function Purge({ host }: { host: string }) {
   const [key, setKey] = useState('');
@@ -47,11 +48,7 @@ export function Purge({ host }: { host: string }) {
           <Text label={`Type ${asked.confirm} to confirm`} value={typed} set={setTyped} focus mono />
         </Form>
       )}
-      {failure !== '' && (
-        <p class="problem-text" role="alert">
-          {failure}
-        </p>
-      )}
+      <Refusal text={failure} />
       {done !== '' && <p role="status">{done}</p>}
     </details>
   );

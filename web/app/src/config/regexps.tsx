@@ -5,7 +5,7 @@ import { deleteRegexp, type GlobalExpression, type GlobalRegexp, getRegexps, put
 import { Check, Field, Form, said, Sure } from '../part/form.tsx';
 import { Link } from '../part/link.tsx';
 import { useLoad } from '../part/load.ts';
-import { Empty, Failure } from '../part/notice.tsx';
+import { Empty, Failure, Refusal } from '../part/notice.tsx';
 import { Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { route, setParams } from '../state/route.ts';
@@ -50,11 +50,7 @@ export function GlobalRegexps() {
           New regular expression
         </button>
       </div>
-      {failure !== '' && (
-        <p class="problem-text" role="alert">
-          {failure}
-        </p>
-      )}
+      <Refusal text={failure} />
       {open !== null && <p role="status">There is no regular expression {open}.</p>}
       {rows.length === 0 ? (
         <Empty title="There are no global regular expressions.">

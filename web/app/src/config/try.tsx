@@ -8,6 +8,7 @@ import { useLater, useLoad } from '../part/load.ts';
 import { type Doc, type Fields, list, text } from './document.ts';
 import { canBeAsked } from './fields.ts';
 import { Text } from './parts.tsx';
+import { Refusal } from '../part/notice.tsx';
 
 /** HostChoice is the field for the host on which something of a template is tried. */
 export function HostChoice({ value, set }: { value: string; set: (value: string) => void }) {
@@ -58,11 +59,7 @@ export function TryItem({ kind, doc, technical, item }: { kind: Kind; doc: Doc; 
           Test the steps
         </button>
       </div>
-      {failure !== '' && (
-        <p class="problem-text" role="alert">
-          {failure}
-        </p>
-      )}
+      <Refusal text={failure} />
       {result !== null && <Result result={result} />}
     </fieldset>
   );

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
+import { Refusal } from './notice.tsx';
 
 interface Props {
   submit: string;
@@ -31,11 +32,7 @@ export function Form({ submit, run, tried, cancel, children }: Props) {
   return (
     <form class="form" onSubmit={(event) => void send(event)}>
       {children}
-      {failure !== '' && (
-        <p class="problem-text" role="alert">
-          {failure}
-        </p>
-      )}
+      <Refusal text={failure} />
       <div class="form-end">
         <button type="submit" disabled={busy} onClick={tried}>
           {submit}

@@ -21,6 +21,16 @@ export function Failure({ error, retry }: { error: { what: string; detail: strin
   );
 }
 
+/** Refusal says why something that was asked for was not done; nothing for an empty text. */
+export function Refusal({ text }: { text: string }) {
+  if (text === '') return null;
+  return (
+    <p class="problem-text" role="alert">
+      {text}
+    </p>
+  );
+}
+
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
