@@ -23,14 +23,15 @@ import (
 // Store keeps everything durable; confdb does.
 type Store interface {
 	LoadAccess(ctx context.Context) (model.AccessLoaded, error)
-	PutUser(ctx context.Context, u *model.User) error
-	DeleteUser(ctx context.Context, id model.UserID) error
-	PutUserGroup(ctx context.Context, g model.UserGroup) error
-	DeleteUserGroup(ctx context.Context, name string) error
+	// What takes a list stores or deletes all of it or, with an error, nothing.
+	PutUser(ctx context.Context, list ...*model.User) error
+	DeleteUser(ctx context.Context, ids ...model.UserID) error
+	PutUserGroup(ctx context.Context, groups ...model.UserGroup) error
+	DeleteUserGroup(ctx context.Context, names ...string) error
 	PutSession(ctx context.Context, s model.Session) error
 	DeleteSessions(ctx context.Context, hashes [][32]byte) error
-	PutToken(ctx context.Context, t *model.Token) error
-	DeleteToken(ctx context.Context, id uint64) error
+	PutToken(ctx context.Context, list ...*model.Token) error
+	DeleteToken(ctx context.Context, ids ...uint64) error
 	TouchAccess(ctx context.Context, sessions []model.Session, tokens []model.Token) error
 	RecordAudit(ctx context.Context, e model.AuditEntry) error
 	Audit(ctx context.Context, f model.AuditFilter) ([]model.AuditEntry, error)
@@ -98,9 +99,8 @@ type Control struct {
 	// changing is held by whoever changes something, so that checks and writes of one change are not mixed with another's.
 	changing sync.Mutex
 
-	mu       sync.RWMutex
-	users    map[model.UserID]*model.User
-	groups   map[string]*model.UserGroup // by lower case
+	mu sync.RWMutex
+	people
 	sessions map[[32]byte]*model.Session
 	tokens   map[[32]byte]*model.Token
 	streams  map[*stream]struct{}
@@ -123,8 +123,9 @@ func Open(ctx context.Context, o Options) (*Control, error) {
 	}
 	c := &Control{
 		o: o, logger: o.Logger, password: newHasher(), limits: newLimiter(o.Now), token: sha256.Sum256([]byte(o.Token)),
-		users: make(map[model.UserID]*model.User), groups: make(map[string]*model.UserGroup), sessions: make(map[[32]byte]*model.Session),
-		tokens: make(map[[32]byte]*model.Token), streams: make(map[*stream]struct{}), touched: make(map[[32]byte]bool),
+		people:   people{make(map[model.UserID]*model.User), make(map[string]*model.UserGroup)},
+		sessions: make(map[[32]byte]*model.Session),
+		tokens:   make(map[[32]byte]*model.Token), streams: make(map[*stream]struct{}), touched: make(map[[32]byte]bool),
 		refused:   o.Metrics.NewCounter("tidemark_access_refused_sign_ins_total"),
 		signedIn:  o.Metrics.NewCounter("tidemark_access_sign_ins_total"),
 		auditLost: o.Metrics.NewCounter("tidemark_access_lost_audit_entries_total"),
@@ -173,17 +174,6 @@ func (c *Control) HasAdministrator() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.administrators(0) > 0
-}
-
-// administrators counts those who can sign in, but one.
-func (c *Control) administrators(but model.UserID) int {
-	n := 0
-	for id, u := range c.users {
-		if id != but && u.Role == model.Administrator && !u.Disabled {
-			n++
-		}
-	}
-	return n
 }
 
 // Open reports whether loopback is administrator.
@@ -303,15 +293,6 @@ func (c *Control) UserNamed(name string) (model.User, bool) {
 		return shown(u), true
 	}
 	return model.User{}, false
-}
-
-func (c *Control) named(name string) *model.User {
-	for _, u := range c.users {
-		if strings.EqualFold(u.Name, name) {
-			return u
-		}
-	}
-	return nil
 }
 
 // Groups returns all user groups by name.

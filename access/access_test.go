@@ -26,31 +26,35 @@ type fakeStore struct {
 
 func (f *fakeStore) LoadAccess(context.Context) (model.AccessLoaded, error) { return f.loaded, nil }
 
-func (f *fakeStore) PutUser(_ context.Context, u *model.User) error {
+func (f *fakeStore) PutUser(_ context.Context, list ...*model.User) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if u.ID == 0 {
-		f.nextID++
-		u.ID = model.UserID(f.nextID)
+	for _, u := range list {
+		if u.ID == 0 {
+			f.nextID++
+			u.ID = model.UserID(f.nextID)
+		}
 	}
 	return nil
 }
-func (f *fakeStore) DeleteUser(context.Context, model.UserID) error      { return nil }
-func (f *fakeStore) PutUserGroup(context.Context, model.UserGroup) error { return nil }
-func (f *fakeStore) DeleteUserGroup(context.Context, string) error       { return nil }
-func (f *fakeStore) PutSession(context.Context, model.Session) error     { return nil }
+func (f *fakeStore) DeleteUser(context.Context, ...model.UserID) error      { return nil }
+func (f *fakeStore) PutUserGroup(context.Context, ...model.UserGroup) error { return nil }
+func (f *fakeStore) DeleteUserGroup(context.Context, ...string) error       { return nil }
+func (f *fakeStore) PutSession(context.Context, model.Session) error        { return nil }
 
 func (f *fakeStore) DeleteSessions(_ context.Context, hashes [][32]byte) error {
 	f.gone += len(hashes)
 	return nil
 }
 
-func (f *fakeStore) PutToken(_ context.Context, t *model.Token) error {
-	f.nextID++
-	t.ID = f.nextID
+func (f *fakeStore) PutToken(_ context.Context, list ...*model.Token) error {
+	for _, t := range list {
+		f.nextID++
+		t.ID = f.nextID
+	}
 	return nil
 }
-func (f *fakeStore) DeleteToken(context.Context, uint64) error { return nil }
+func (f *fakeStore) DeleteToken(context.Context, ...uint64) error { return nil }
 
 func (f *fakeStore) TouchAccess(_ context.Context, sessions []model.Session, tokens []model.Token) error {
 	f.used += len(sessions) + len(tokens)

@@ -114,6 +114,22 @@ func (c *Changes) Entry(action, address string) model.AuditEntry {
 	return e
 }
 
+// Entries is Entry with one entry for each object, for requests that change several of which each is worth one; it has at least one entry.
+func (c *Changes) Entries(action, address string) []model.AuditEntry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]model.AuditEntry, 0, max(1, len(c.list)))
+	for _, one := range c.list {
+		e := model.AuditEntry{Action: action, Address: address, Object: one.object}
+		e.Before, e.After = Difference(one.before, one.after)
+		list = append(list, e)
+	}
+	if len(list) == 0 {
+		list = append(list, model.AuditEntry{Action: action, Address: address})
+	}
+	return list
+}
+
 func orNothing(m map[string]any) any {
 	if len(m) == 0 {
 		return nil

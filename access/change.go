@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -25,13 +24,27 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// PutUser stores a user; one without id is new. A nil password keeps the one that there is; u.Password is not read. A user whose rights
-// become other keeps the sessions, which have the new rights at once; streams are ended. Disabling ends the sessions.
+// UserChange is a user as it shall be; one without id is new.
+type UserChange struct {
+	User *model.User
+	// Password is the new one; nil keeps the one that there is. User.Password is not read.
+	Password *string
+}
+
+// PutUser stores a user; see PutUsers.
 func (c *Control) PutUser(ctx context.Context, u *model.User, password *string) error {
+	return c.PutUsers(ctx, []UserChange{{u, password}})
+}
+
+// PutUsers stores users, all of them or, with an error, none. A user whose rights become other keeps the sessions, which have the new rights at once;
+// streams are ended. Disabling ends the sessions.
+func (c *Control) PutUsers(ctx context.Context, list []UserChange) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	u.Password = ""
-	return c.putUser(ctx, u, password)
+	for i := range list {
+		list[i].User.Password = ""
+	}
+	return c.putUsers(ctx, list)
 }
 
 // PutHashedUser stores a new user whose password was hashed elsewhere, with argon2id or bcrypt.
@@ -42,120 +55,156 @@ func (c *Control) PutHashedUser(ctx context.Context, u *model.User, hash string)
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	u.Password = hash
-	return c.putUser(ctx, u, nil)
+	return c.putUsers(ctx, []UserChange{{User: u}})
 }
 
-// putUser checks and stores; c.changing is held.
-func (c *Control) putUser(ctx context.Context, u *model.User, password *string) error {
-	if err := c.checkUser(u); err != nil {
+// putUsers checks and stores; c.changing is held.
+func (c *Control) putUsers(ctx context.Context, list []UserChange) error {
+	stored, err := c.checkUsers(list)
+	if err != nil {
 		return err
 	}
-	if password != nil {
-		if err := checkPassword(u.Name, *password); err != nil {
+	for i := range list { // last: a hash takes its time
+		if list[i].Password == nil {
+			continue
+		}
+		if stored[i].Password, err = c.password.hash(ctx, *list[i].Password); err != nil {
 			return err
 		}
-		hash, err := c.password.hash(ctx, *password)
-		if err != nil {
-			return err
-		}
-		u.Password = hash
 	}
-	stored := *u
-	stored.Groups = slices.Clone(u.Groups)
-	if err := c.o.Store.PutUser(ctx, &stored); err != nil {
+	if err := c.o.Store.PutUser(ctx, stored...); err != nil {
 		return err
 	}
 	c.mu.Lock()
-	c.users[stored.ID] = &stored
+	for _, u := range stored {
+		c.users[u.ID] = u
+	}
 	c.endStreams()
 	c.mu.Unlock()
-	*u = shown(&stored)
-	if stored.Disabled {
-		return c.EndSessions(ctx, stored.ID, nil)
+	for i, u := range stored {
+		*list[i].User = shown(u)
+		if !u.Disabled {
+			continue
+		}
+		if err := c.EndSessions(ctx, u.ID, nil); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// checkUser checks a user against what there is, and fills in what stays.
-func (c *Control) checkUser(u *model.User) error {
-	if err := checkName("user", u.Name); err != nil {
-		return err
-	}
-	if u.Role < model.Viewer || u.Role > model.Administrator {
-		return fmt.Errorf("user %s: %w; expected the role viewer, operator, editor or administrator", u.Name, ErrInvalid)
-	}
+// checkUsers checks users against what there is and against each other, fills in what stays and returns what is to be stored.
+func (c *Control) checkUsers(list []UserChange) ([]*model.User, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	old := c.users[u.ID]
-	switch {
-	case u.ID != 0 && old == nil:
-		return fmt.Errorf("user %d: %w", u.ID, ErrNotFound)
-	case u.ID == 0 && len(c.users) >= maxUsers:
-		return fmt.Errorf("user %s: %w; there are %d users, as many as can be", u.Name, ErrInvalid, maxUsers)
-	}
-	if other := c.named(u.Name); other != nil && other.ID != u.ID {
-		return fmt.Errorf("user %s: %w; the name is taken", u.Name, ErrInvalid)
-	}
-	for i, name := range u.Groups {
-		g := c.groups[strings.ToLower(name)]
-		if g == nil {
-			return fmt.Errorf("user %s: %w; there is no user group %q, make it first", u.Name, ErrInvalid, name)
+	next := c.people.clone()
+	stored := make([]*model.User, 0, len(list))
+	for i := range list {
+		list[i].User.Groups = slices.Clone(list[i].User.Groups) // they are put in order
+		if err := next.checkUser(list[i].User); err != nil {
+			return nil, err
 		}
-		u.Groups[i] = g.Name
+		if password := list[i].Password; password != nil {
+			if err := checkPassword(list[i].User.Name, *password); err != nil {
+				return nil, err
+			}
+		}
+		u := *list[i].User
+		if u.ID == 0 {
+			u.CreatedAt = c.o.Now().UnixNano()
+		}
+		u.Groups = slices.Clone(u.Groups)
+		next.add(&u, i)
+		stored = append(stored, &u)
 	}
-	slices.Sort(u.Groups)
-	u.Groups = slices.Compact(u.Groups)
-	if old == nil {
-		u.CreatedAt = c.o.Now().UnixNano()
-		return nil
-	}
-	u.CreatedAt = old.CreatedAt
-	if u.Password == "" || u.Password == "set" {
-		u.Password = old.Password
-	}
-	// Without an administrator loopback would be one again.
-	if lost := u.Role != model.Administrator || u.Disabled; lost && old.Role == model.Administrator && !old.Disabled && c.administrators(u.ID) == 0 {
-		return fmt.Errorf("user %s: %w; it is the last administrator, make another one first", old.Name, ErrInvalid)
-	}
-	return nil
+	return stored, nil
 }
 
-// DeleteUser deletes a user with sessions and tokens.
-func (c *Control) DeleteUser(ctx context.Context, id model.UserID) error {
+// DeleteUser deletes users with sessions and tokens: all of them or, with an error, none.
+func (c *Control) DeleteUser(ctx context.Context, ids ...model.UserID) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	c.mu.RLock()
-	u := c.users[id]
-	last := u != nil && u.Role == model.Administrator && !u.Disabled && c.administrators(id) == 0
-	c.mu.RUnlock()
-	switch {
-	case u == nil:
-		return fmt.Errorf("user %d: %w", id, ErrNotFound)
-	case last:
-		return fmt.Errorf("user %s: %w; it is the last administrator, make another one first", u.Name, ErrInvalid)
+	if err := c.checkGone(ids); err != nil {
+		return err
 	}
-	if err := c.o.Store.DeleteUser(ctx, id); err != nil {
+	if err := c.o.Store.DeleteUser(ctx, ids...); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.users, id)
-	for hash, s := range c.sessions {
-		if s.User == id {
-			delete(c.sessions, hash)
-		}
+	for _, id := range ids {
+		delete(c.users, id)
 	}
-	for hash, t := range c.tokens {
-		if t.User == id {
-			delete(c.tokens, hash)
+	maps.DeleteFunc(c.sessions, func(_ [32]byte, s *model.Session) bool { return slices.Contains(ids, s.User) })
+	maps.DeleteFunc(c.tokens, func(_ [32]byte, t *model.Token) bool { return slices.Contains(ids, t.User) })
+	c.endStreams()
+	return nil
+}
+
+// checkGone refuses to delete users that are not there, and the last administrator.
+func (c *Control) checkGone(ids []model.UserID) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	next := c.people.clone()
+	for _, id := range ids {
+		u := next.users[id]
+		switch {
+		case u == nil:
+			return fmt.Errorf("user %d: %w", id, ErrNotFound)
+		case u.Role == model.Administrator && !u.Disabled && next.administrators(id) == 0:
+			return fmt.Errorf("user %s: %w; it is the last administrator, make another one first", u.Name, ErrInvalid)
 		}
+		delete(next.users, id)
+	}
+	return nil
+}
+
+// PutGroup stores user groups over those of the same names: all of them or, with an error, none.
+func (c *Control) PutGroup(ctx context.Context, list ...model.UserGroup) error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	stored, err := c.checkGroups(list)
+	if err != nil {
+		return err
+	}
+	if err := c.o.Store.PutUserGroup(ctx, stored...); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range stored {
+		c.groups[strings.ToLower(stored[i].Name)] = &stored[i]
 	}
 	c.endStreams()
 	return nil
 }
 
-// PutGroup stores a user group over the one of the same name.
-func (c *Control) PutGroup(ctx context.Context, g model.UserGroup) error {
+// checkGroups checks user groups and returns what is to be stored.
+func (c *Control) checkGroups(list []model.UserGroup) ([]model.UserGroup, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	next := c.people.clone()
+	stored := make([]model.UserGroup, 0, len(list))
+	for _, g := range list {
+		if err := checkGroup(&g); err != nil {
+			return nil, err
+		}
+		key := strings.ToLower(g.Name)
+		old := next.groups[key]
+		if old == nil && len(next.groups) >= maxUserGroups {
+			return nil, fmt.Errorf("user group %s: %w; there are %d, as many as can be", g.Name, ErrInvalid, maxUserGroups)
+		}
+		if old != nil {
+			g.Name = old.Name
+		}
+		g.Grants = slices.Clone(g.Grants)
+		next.groups[key] = &g
+		stored = append(stored, g)
+	}
+	return stored, nil
+}
+
+func checkGroup(g *model.UserGroup) error {
 	if err := checkName("user group", g.Name); err != nil {
 		return err
 	}
@@ -170,196 +219,47 @@ func (c *Control) PutGroup(ctx context.Context, g model.UserGroup) error {
 			return fmt.Errorf("user group %s: %w; expected the role viewer, operator or editor on %q", g.Name, ErrInvalid, grant.HostGroup)
 		}
 	}
+	return nil
+}
+
+// DeleteGroup deletes user groups that nobody is in: all of them or, with an error, none.
+func (c *Control) DeleteGroup(ctx context.Context, names ...string) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	key := strings.ToLower(g.Name)
-	c.mu.RLock()
-	old, count := c.groups[key], len(c.groups)
-	c.mu.RUnlock()
-	if old == nil && count >= maxUserGroups {
-		return fmt.Errorf("user group %s: %w; there are %d, as many as can be", g.Name, ErrInvalid, maxUserGroups)
+	stored := make([]string, 0, len(names))
+	for _, name := range names {
+		g, err := c.freeGroup(name)
+		if err != nil {
+			return err
+		}
+		stored = append(stored, g)
 	}
-	if old != nil {
-		g.Name = old.Name
-	}
-	g.Grants = slices.Clone(g.Grants)
-	if err := c.o.Store.PutUserGroup(ctx, g); err != nil {
+	if err := c.o.Store.DeleteUserGroup(ctx, stored...); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.groups[key] = &g
+	for _, name := range stored {
+		delete(c.groups, strings.ToLower(name))
+	}
 	c.endStreams()
 	return nil
 }
 
-// DeleteGroup deletes a user group that nobody is in.
-func (c *Control) DeleteGroup(ctx context.Context, name string) error {
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	key := strings.ToLower(name)
+// freeGroup returns the name of a user group as it was written first; an error when it is not there or somebody is in it.
+func (c *Control) freeGroup(name string) (string, error) {
 	c.mu.RLock()
-	g := c.groups[key]
-	member := ""
+	defer c.mu.RUnlock()
+	g := c.groups[strings.ToLower(name)]
+	if g == nil {
+		return "", fmt.Errorf("user group %.80q: %w", name, ErrNotFound)
+	}
 	for _, u := range c.users {
 		if slices.ContainsFunc(u.Groups, func(n string) bool { return strings.EqualFold(n, name) }) {
-			member = u.Name
+			return "", fmt.Errorf("user group %s: %w; %s is in it, take its users out first", g.Name, ErrInvalid, u.Name)
 		}
 	}
-	c.mu.RUnlock()
-	switch {
-	case g == nil:
-		return fmt.Errorf("user group %.80q: %w", name, ErrNotFound)
-	case member != "":
-		return fmt.Errorf("user group %s: %w; %s is in it, take its users out first", g.Name, ErrInvalid, member)
-	}
-	if err := c.o.Store.DeleteUserGroup(ctx, g.Name); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.groups, key)
-	c.endStreams()
-	return nil
-}
-
-// tokenPrefix begins every token, so that people and scanners of repositories know what it is.
-const tokenPrefix = "tmk_"
-
-// NewToken makes a token of a user and returns its text, which cannot be shown again. t's name, user, role and expiry are read.
-func (c *Control) NewToken(ctx context.Context, t *model.Token) (text string, err error) {
-	if err := checkName("token", t.Name); err != nil {
-		return "", err
-	}
-	if t.Role < model.Viewer || t.Role > model.Administrator {
-		return "", fmt.Errorf("token %s: %w; expected the role viewer, operator, editor or administrator", t.Name, ErrInvalid)
-	}
-	now := c.o.Now()
-	if t.ExpiresAt != 0 && t.ExpiresAt <= now.UnixNano() {
-		return "", fmt.Errorf("token %s: %w; it would be over already at %v", t.Name, ErrInvalid, time.Unix(0, t.ExpiresAt).UTC().Format(time.RFC3339))
-	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	c.mu.RLock()
-	u := c.users[t.User]
-	count := 0
-	for _, other := range c.tokens {
-		if other.User == t.User {
-			count++
-			if other.Name == t.Name {
-				err = fmt.Errorf("token %s: %w; the user has one of this name", t.Name, ErrInvalid)
-			}
-		}
-	}
-	c.mu.RUnlock()
-	switch {
-	case err != nil:
-		return "", err
-	case u == nil:
-		return "", fmt.Errorf("token %s: %w; there is no user %d", t.Name, ErrInvalid, t.User)
-	case count >= maxTokens:
-		return "", fmt.Errorf("token %s: %w; %s has %d tokens, as many as can be", t.Name, ErrInvalid, u.Name, maxTokens)
-	}
-	text = newTokenText()
-	t.Hash, t.CreatedAt, t.UsedAt = hashOf(text), now.UnixNano(), 0
-	if err := c.o.Store.PutToken(ctx, t); err != nil {
-		return "", err
-	}
-	stored := *t
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tokens[t.Hash] = &stored
-	return text, nil
-}
-
-// ChangeToken gives a token of a user another name or end; with renew it gets a new text too, which is returned, and the old one is over. A
-// user that is zero stands for all. What is empty or negative stays.
-func (c *Control) ChangeToken(ctx context.Context, id uint64, of model.UserID, name string, expiresAt int64, renew bool) (t model.Token, text string, err error) {
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	c.mu.RLock()
-	found := false
-	for _, other := range c.tokens {
-		if other.ID == id && (of == 0 || other.User == of) {
-			t, found = *other, true
-		}
-	}
-	taken := false
-	for _, other := range c.tokens {
-		taken = taken || found && other.ID != id && other.User == t.User && other.Name == name
-	}
-	c.mu.RUnlock()
-	if !found {
-		return t, "", fmt.Errorf("token %d: %w", id, ErrNotFound)
-	}
-	old := t.Hash
-	if name != "" {
-		if err := checkName("token", name); err != nil {
-			return t, "", err
-		}
-		t.Name = name
-	}
-	if taken {
-		return t, "", fmt.Errorf("token %s: %w; the user has one of this name", name, ErrInvalid)
-	}
-	if expiresAt >= 0 {
-		t.ExpiresAt = expiresAt
-	}
-	if renew {
-		text = newTokenText()
-		t.Hash, t.UsedAt = hashOf(text), 0
-	}
-	if err := c.o.Store.PutToken(ctx, &t); err != nil {
-		return t, "", err
-	}
-	stored := t
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.tokens, old)
-	c.tokens[t.Hash] = &stored
-	c.endStreams()
-	return t, text, nil
-}
-
-// newTokenText returns 256 random bits with a check sum, so that a token that was not copied whole is told from one that was revoked.
-func newTokenText() string {
-	secret := newSecret()
-	return fmt.Sprintf("%s%s%08x", tokenPrefix, secret, crc32.ChecksumIEEE([]byte(secret)))
-}
-
-// Whole reports whether a text is a token that was copied whole; other texts, such as the one of a token file, are not looked at.
-func Whole(text string) bool {
-	rest, ok := strings.CutPrefix(text, tokenPrefix)
-	if !ok {
-		return true
-	}
-	const sum = 8
-	return len(rest) > sum && fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(rest[:len(rest)-sum]))) == rest[len(rest)-sum:]
-}
-
-// DeleteToken revokes a token; with a user that is not zero only one of that user.
-func (c *Control) DeleteToken(ctx context.Context, id uint64, of model.UserID) (model.Token, error) {
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	var found *model.Token
-	c.mu.RLock()
-	for _, t := range c.tokens {
-		if t.ID == id && (of == 0 || t.User == of) {
-			found = t
-		}
-	}
-	c.mu.RUnlock()
-	if found == nil {
-		return model.Token{}, fmt.Errorf("token %d: %w", id, ErrNotFound)
-	}
-	if err := c.o.Store.DeleteToken(ctx, id); err != nil {
-		return model.Token{}, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.tokens, found.Hash)
-	c.endStreams()
-	return *found, nil
+	return g.Name, nil
 }
 
 // IsOwnError reports whether an error says what a caller did wrong.

@@ -44,7 +44,7 @@ func (c *Control) First(ctx context.Context, key, name, password string, from Cl
 	}
 	c.limits.succeed("", from.Address)
 	u := model.User{Name: name, Role: model.Administrator, AllHosts: true}
-	if err := c.putUser(ctx, &u, &password); err != nil {
+	if err := c.putUsers(ctx, []UserChange{{&u, &password}}); err != nil {
 		return "", err
 	}
 	c.mu.Lock()
@@ -237,7 +237,7 @@ func (c *Control) SetPassword(ctx context.Context, id model.UserID, password str
 		return fmt.Errorf("user %d: %w", id, ErrNotFound)
 	}
 	changed := *u
-	if err := c.putUser(ctx, &changed, &password); err != nil {
+	if err := c.putUsers(ctx, []UserChange{{&changed, &password}}); err != nil {
 		return err
 	}
 	return errors.Join(c.EndSessions(ctx, id, who))

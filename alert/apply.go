@@ -55,33 +55,84 @@ func keep[T any](list, wanted []T, name func(*T) string) []T {
 	})
 }
 
-// Delete removes one object: kind is media, receiver, action or maintenance. Something that others refer to cannot be deleted.
-func (a *Alerter) Delete(ctx context.Context, kind, name string) error {
+// Delete removes objects of one kind, which is media, receiver, action or maintenance: all of them or, with an error, none. Something that others refer
+// to cannot be deleted.
+func (a *Alerter) Delete(ctx context.Context, kind string, names ...string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	next := *a.config
+	for _, name := range names {
+		if err := next.remove(kind, name); err != nil {
+			return err
+		}
+	}
+	return a.apply(ctx, &next)
+}
+
+// Receivers puts receivers over those of the same name and removes others, as Apply and Delete together do. With check it only says whether that can
+// be done.
+func (a *Alerter) Receivers(ctx context.Context, put []Receiver, gone []string, check bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	next := *a.config.merge(&Config{Receivers: put})
+	for _, name := range gone {
+		if err := next.remove(kindReceiver, name); err != nil {
+			return err
+		}
+	}
+	if check {
+		_, err := a.prepare(&next)
+		return err
+	}
+	return a.apply(ctx, &next)
+}
+
+// remove takes one object away; its list is made anew.
+func (c *Config) remove(kind, name string) error {
 	found := false
 	switch kind {
 	case kindMedia:
-		next.Media, found = without(next.Media, func(m *Media) bool { return m.Name == name })
+		c.Media, found = without(c.Media, func(m *Media) bool { return m.Name == name })
 	case kindReceiver:
-		next.Receivers, found = without(next.Receivers, func(r *Receiver) bool { return r.Name == name })
+		c.Receivers, found = without(c.Receivers, func(r *Receiver) bool { return r.Name == name })
 	case kindAction:
-		next.Actions, found = without(next.Actions, func(o *Action) bool { return o.Name == name })
+		c.Actions, found = without(c.Actions, func(o *Action) bool { return o.Name == name })
 	case kindMaintenance:
-		next.Maintenances, found = without(next.Maintenances, func(m *Maintenance) bool { return m.Name == name })
+		c.Maintenances, found = without(c.Maintenances, func(m *Maintenance) bool { return m.Name == name })
 	default:
 		return fmt.Errorf("kind is %.40q, expected media, receiver, action or maintenance: %w", kind, ErrInvalid)
 	}
 	if !found {
 		return fmt.Errorf("%s %q: %w", kind, name, ErrNotFound)
 	}
-	return a.apply(ctx, &next)
+	return nil
 }
 
 func without[T any](list []T, is func(*T) bool) ([]T, bool) {
 	rest := slices.DeleteFunc(slices.Clone(list), func(o T) bool { return is(&o) })
 	return rest, len(rest) < len(list)
+}
+
+// prepared is a configuration that was checked.
+type prepared struct {
+	objects []model.AlertObject
+	config  *Config
+	plan    *plan
+}
+
+// prepare checks a whole configuration.
+func (a *Alerter) prepare(next *Config) (p prepared, err error) {
+	if p.objects, err = next.objects(); err != nil {
+		return p, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	// Through the stored form, so that what is in force is what a restart will find, and nothing of it is the caller's.
+	if p.config, err = configOf(p.objects); err != nil {
+		return p, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if p.plan, err = compile(p.config, &a.options); err != nil {
+		return p, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return p, nil
 }
 
 // apply stores a whole configuration and brings it into force.
@@ -90,24 +141,16 @@ func (a *Alerter) apply(ctx context.Context, next *Config) error {
 	if err != nil {
 		return err
 	}
-	after, err := next.objects()
+	after, err := a.prepare(next)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
+		return err
 	}
-	// Through the stored form, so that what is in force is what a restart will find, and nothing of it is the caller's.
-	own, err := configOf(after)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	plan, err := compile(own, &a.options)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	puts, deletes := difference(before, after)
+	puts, deletes := difference(before, after.objects)
 	if err := a.options.Store.PutAlertObjects(ctx, puts, deletes); err != nil {
 		return fmt.Errorf("store the alerting configuration: %w", err)
 	}
-	a.config, a.plan = own, plan
+	plan := after.plan
+	a.config, a.plan = after.config, plan
 	close(a.beats)
 	a.beats = make(chan struct{})
 	now := a.now()

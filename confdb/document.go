@@ -80,29 +80,39 @@ func emitJSONText(b *bytes.Buffer, text string) {
 	b.Write(quoted)
 }
 
-// DeleteTemplate removes a template, with all that hosts inherit from it. ErrNotFound says that there is none.
-func (d *DB) DeleteTemplate(ctx context.Context, name string) error {
-	return d.change(ctx, "delete template "+name, func(c *change) error {
-		id, err := c.id(ctx, "SELECT id FROM templates WHERE template = ?", name)
-		if err != nil {
-			return err
+// DeleteTemplate removes templates, with all that hosts inherit from them: all of them or, with an error, none. ErrNotFound says that there is none
+// of a name.
+func (d *DB) DeleteTemplate(ctx context.Context, names ...string) error {
+	return d.change(ctx, "delete templates", func(c *change) error {
+		for _, name := range names {
+			if err := c.deleteTemplate(ctx, name); err != nil {
+				return err
+			}
 		}
-		if id == 0 {
-			return fmt.Errorf("template %s: %w", name, ErrNotFound)
-		}
-		hosts, err := c.hostsOf(ctx, map[model.TemplateID]bool{model.TemplateID(id): true})
-		if err != nil {
-			return err
-		}
-		c.templates = true
-		for _, h := range hosts {
-			c.touch(h)
-		}
-		if err := c.exec(ctx, "DELETE FROM templates WHERE id = ?", id); err != nil {
-			return err
-		}
-		return c.inherit(ctx, hosts)
+		return nil
 	})
+}
+
+func (c *change) deleteTemplate(ctx context.Context, name string) error {
+	id, err := c.id(ctx, "SELECT id FROM templates WHERE template = ?", name)
+	if err != nil {
+		return err
+	}
+	if id == 0 {
+		return fmt.Errorf("template %s: %w", name, ErrNotFound)
+	}
+	hosts, err := c.hostsOf(ctx, map[model.TemplateID]bool{model.TemplateID(id): true})
+	if err != nil {
+		return err
+	}
+	c.templates = true
+	for _, h := range hosts {
+		c.touch(h)
+	}
+	if err := c.exec(ctx, "DELETE FROM templates WHERE id = ?", id); err != nil {
+		return err
+	}
+	return c.inherit(ctx, hosts)
 }
 
 // Purge gives items of a host new ids, so that their history belongs to nobody any more: it cannot be read from then on, and its bytes are freed

@@ -44,52 +44,81 @@ func (d *DB) listGroups(ctx context.Context, kind int, what string) ([]HostGroup
 // maxGroupNameBytes bounds the name of a group.
 const maxGroupNameBytes = 255
 
-// RenameHostGroup gives a host group another name. What knows it by its name, such as rights, does not follow.
-func (d *DB) RenameHostGroup(ctx context.Context, id uint64, name string) error {
-	return d.change(ctx, "rename a host group", func(c *change) error {
-		if name == "" || len(name) > maxGroupNameBytes {
-			return fmt.Errorf("%w name of a host group: it has %d bytes, expected 1 to %d", ErrInvalid, len(name), maxGroupNameBytes)
+// GroupName is a group that is to have another name.
+type GroupName struct {
+	ID   uint64
+	Name string
+}
+
+// RenameHostGroups gives host groups other names: all of them or, with an error, none. What knows one by its name, such as rights, does not follow.
+func (d *DB) RenameHostGroups(ctx context.Context, list ...GroupName) error {
+	return d.change(ctx, "rename host groups", func(c *change) error {
+		for _, g := range list {
+			if err := c.renameHostGroup(ctx, g); err != nil {
+				return err
+			}
 		}
-		if err := c.freeGroup(ctx, id); err != nil {
-			return err
-		}
-		other, err := c.id(ctx, "SELECT id FROM object_groups WHERE kind = ? AND name = ? AND id <> ?", hostGroup, name, int64(id))
-		if err != nil {
-			return err
-		}
-		if other != 0 {
-			return fmt.Errorf("%w name of a host group: there is another one %q", ErrInvalid, name)
-		}
-		if err := c.touchGroup(ctx, id); err != nil {
-			return err
-		}
-		return c.exec(ctx, "UPDATE object_groups SET name = ? WHERE id = ?", name, int64(id))
+		return nil
 	})
 }
 
-// DeleteHostGroup deletes a host group and takes its hosts out of it, unless one would be in no group then.
-func (d *DB) DeleteHostGroup(ctx context.Context, id uint64) error {
-	return d.change(ctx, "delete a host group", func(c *change) error {
-		if err := c.freeGroup(ctx, id); err != nil {
-			return err
+func (c *change) renameHostGroup(ctx context.Context, g GroupName) error {
+	if err := c.checkGroupName(ctx, hostGroup, "host group", g, c.freeGroup); err != nil {
+		return err
+	}
+	if err := c.touchGroup(ctx, g.ID); err != nil {
+		return err
+	}
+	return c.execNow(ctx, "UPDATE object_groups SET name = ? WHERE id = ?", g.Name, int64(g.ID))
+}
+
+// checkGroupName refuses a name that a group cannot have; known refuses a group that is not there or cannot be changed.
+func (c *change) checkGroupName(ctx context.Context, kind int, what string, g GroupName, known func(context.Context, uint64) error) error {
+	if g.Name == "" || len(g.Name) > maxGroupNameBytes {
+		return fmt.Errorf("%w name of a %s: it has %d bytes, expected 1 to %d", ErrInvalid, what, len(g.Name), maxGroupNameBytes)
+	}
+	if err := known(ctx, g.ID); err != nil {
+		return err
+	}
+	other, err := c.id(ctx, "SELECT id FROM object_groups WHERE kind = ? AND name = ? AND id <> ?", kind, g.Name, int64(g.ID))
+	if err == nil && other != 0 {
+		err = fmt.Errorf("%w name of a %s: there is another one %q", ErrInvalid, what, g.Name)
+	}
+	return err
+}
+
+// DeleteHostGroups deletes host groups, all of them or, with an error, none, and takes their hosts out of them, unless one would be in no group then.
+func (d *DB) DeleteHostGroups(ctx context.Context, ids ...uint64) error {
+	return d.change(ctx, "delete host groups", func(c *change) error {
+		for _, id := range ids {
+			if err := c.deleteHostGroup(ctx, id); err != nil {
+				return err
+			}
 		}
-		var alone string
-		err := c.query(ctx, func(r *sql.Rows) error { return r.Scan(&alone) }, `SELECT min(h.host) FROM host_groups g JOIN hosts h ON h.id = g.host_id
-			WHERE g.group_id = ? AND NOT EXISTS (SELECT 1 FROM host_groups o WHERE o.host_id = g.host_id AND o.group_id <> g.group_id) HAVING count(*) > 0`, int64(id))
-		if err != nil {
-			return err
-		}
-		if alone != "" {
-			return fmt.Errorf("%w change: the host %q would be in no host group; put it into another first", ErrInvalid, alone)
-		}
-		if err := c.touchGroup(ctx, id); err != nil {
-			return err
-		}
-		if err := c.exec(ctx, "DELETE FROM host_groups WHERE group_id = ?", int64(id)); err != nil {
-			return err
-		}
-		return c.exec(ctx, "DELETE FROM object_groups WHERE id = ?", int64(id))
+		return nil
 	})
+}
+
+func (c *change) deleteHostGroup(ctx context.Context, id uint64) error {
+	if err := c.freeGroup(ctx, id); err != nil {
+		return err
+	}
+	var alone string
+	err := c.query(ctx, func(r *sql.Rows) error { return r.Scan(&alone) }, `SELECT min(h.host) FROM host_groups g JOIN hosts h ON h.id = g.host_id
+		WHERE g.group_id = ? AND NOT EXISTS (SELECT 1 FROM host_groups o WHERE o.host_id = g.host_id AND o.group_id <> g.group_id) HAVING count(*) > 0`, int64(id))
+	if err != nil {
+		return err
+	}
+	if alone != "" {
+		return fmt.Errorf("%w change: the host %q would be in no host group; put it into another first", ErrInvalid, alone)
+	}
+	if err := c.touchGroup(ctx, id); err != nil {
+		return err
+	}
+	if err := c.exec(ctx, "DELETE FROM host_groups WHERE group_id = ?", int64(id)); err != nil {
+		return err
+	}
+	return c.exec(ctx, "DELETE FROM object_groups WHERE id = ?", int64(id))
 }
 
 // freeGroup refuses a host group that is not there, or that a host prototype names: discovery would make it again.
@@ -135,46 +164,51 @@ func (c *change) touchGroup(ctx context.Context, id uint64) error {
 	return err
 }
 
-// RenameTemplateGroup gives a template group another name.
-func (d *DB) RenameTemplateGroup(ctx context.Context, id uint64, name string) error {
-	return d.change(ctx, "rename a template group", func(c *change) error {
-		if name == "" || len(name) > maxGroupNameBytes {
-			return fmt.Errorf("%w name of a template group: it has %d bytes, expected 1 to %d", ErrInvalid, len(name), maxGroupNameBytes)
+// RenameTemplateGroups gives template groups other names: all of them or, with an error, none.
+func (d *DB) RenameTemplateGroups(ctx context.Context, list ...GroupName) error {
+	return d.change(ctx, "rename template groups", func(c *change) error {
+		for _, g := range list {
+			if err := c.checkGroupName(ctx, templateGroup, "template group", g, c.knownTemplateGroup); err != nil {
+				return err
+			}
+			if err := c.execNow(ctx, "UPDATE object_groups SET name = ? WHERE id = ?", g.Name, int64(g.ID)); err != nil {
+				return err
+			}
 		}
-		if err := c.knownTemplateGroup(ctx, id); err != nil {
-			return err
-		}
-		other, err := c.id(ctx, "SELECT id FROM object_groups WHERE kind = ? AND name = ? AND id <> ?", templateGroup, name, int64(id))
-		if err != nil {
-			return err
-		}
-		if other != 0 {
-			return fmt.Errorf("%w name of a template group: there is another one %q", ErrInvalid, name)
-		}
-		return c.exec(ctx, "UPDATE object_groups SET name = ? WHERE id = ?", name, int64(id))
+		return nil
 	})
 }
 
-// DeleteTemplateGroup deletes a template group and takes its templates out of it, unless one would be in no group then.
-func (d *DB) DeleteTemplateGroup(ctx context.Context, id uint64) error {
-	return d.change(ctx, "delete a template group", func(c *change) error {
-		if err := c.knownTemplateGroup(ctx, id); err != nil {
-			return err
+// DeleteTemplateGroups deletes template groups, all of them or, with an error, none, and takes their templates out of them, unless one would be in
+// no group then.
+func (d *DB) DeleteTemplateGroups(ctx context.Context, ids ...uint64) error {
+	return d.change(ctx, "delete template groups", func(c *change) error {
+		for _, id := range ids {
+			if err := c.deleteTemplateGroup(ctx, id); err != nil {
+				return err
+			}
 		}
-		var alone string
-		err := c.query(ctx, func(r *sql.Rows) error { return r.Scan(&alone) }, `SELECT min(t.template) FROM template_groups g JOIN templates t ON t.id = g.template_id
-			WHERE g.group_id = ? AND NOT EXISTS (SELECT 1 FROM template_groups o WHERE o.template_id = g.template_id AND o.group_id <> g.group_id) HAVING count(*) > 0`, int64(id))
-		if err != nil {
-			return err
-		}
-		if alone != "" {
-			return fmt.Errorf("%w change: the template %q would be in no template group; put it into another first", ErrInvalid, alone)
-		}
-		if err := c.exec(ctx, "DELETE FROM template_groups WHERE group_id = ?", int64(id)); err != nil {
-			return err
-		}
-		return c.exec(ctx, "DELETE FROM object_groups WHERE id = ?", int64(id))
+		return nil
 	})
+}
+
+func (c *change) deleteTemplateGroup(ctx context.Context, id uint64) error {
+	if err := c.knownTemplateGroup(ctx, id); err != nil {
+		return err
+	}
+	var alone string
+	err := c.query(ctx, func(r *sql.Rows) error { return r.Scan(&alone) }, `SELECT min(t.template) FROM template_groups g JOIN templates t ON t.id = g.template_id
+		WHERE g.group_id = ? AND NOT EXISTS (SELECT 1 FROM template_groups o WHERE o.template_id = g.template_id AND o.group_id <> g.group_id) HAVING count(*) > 0`, int64(id))
+	if err != nil {
+		return err
+	}
+	if alone != "" {
+		return fmt.Errorf("%w change: the template %q would be in no template group; put it into another first", ErrInvalid, alone)
+	}
+	if err := c.exec(ctx, "DELETE FROM template_groups WHERE group_id = ?", int64(id)); err != nil {
+		return err
+	}
+	return c.exec(ctx, "DELETE FROM object_groups WHERE id = ?", int64(id))
 }
 
 func (c *change) knownTemplateGroup(ctx context.Context, id uint64) error {

@@ -42,21 +42,21 @@ func TestHostGroups_changed(t *testing.T) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 	}
-	if err := d.RenameHostGroup(ctx, id("A"), "C"); err != nil {
+	if err := d.RenameHostGroups(ctx, GroupName{id("A"), "C"}); err != nil {
 		t.Fatal(err)
 	}
 	groups("B C")
-	refused(d.RenameHostGroup(ctx, id("C"), "B"), ErrInvalid)
-	refused(d.RenameHostGroup(ctx, id("C"), ""), ErrInvalid)
-	refused(d.RenameHostGroup(ctx, id("C"), strings.Repeat("x", maxGroupNameBytes+1)), ErrInvalid)
-	refused(d.RenameHostGroup(ctx, 9999, "D"), ErrNotFound)
-	refused(d.RenameHostGroup(ctx, id("Made"), "D"), ErrInvalid)
-	refused(d.DeleteHostGroup(ctx, id("Made")), ErrInvalid)
-	refused(d.DeleteHostGroup(ctx, 9999), ErrNotFound)
-	if err := d.DeleteHostGroup(ctx, id("C")); err != nil {
+	refused(d.RenameHostGroups(ctx, GroupName{id("C"), "B"}), ErrInvalid)
+	refused(d.RenameHostGroups(ctx, GroupName{id("C"), ""}), ErrInvalid)
+	refused(d.RenameHostGroups(ctx, GroupName{id("C"), strings.Repeat("x", maxGroupNameBytes+1)}), ErrInvalid)
+	refused(d.RenameHostGroups(ctx, GroupName{9999, "D"}), ErrNotFound)
+	refused(d.RenameHostGroups(ctx, GroupName{id("Made"), "D"}), ErrInvalid)
+	refused(d.DeleteHostGroups(ctx, id("Made")), ErrInvalid)
+	refused(d.DeleteHostGroups(ctx, 9999), ErrNotFound)
+	if err := d.DeleteHostGroups(ctx, id("C")); err != nil {
 		t.Fatal(err)
 	}
 	groups("B")
-	refused(d.DeleteHostGroup(ctx, id("B")), ErrInvalid)
+	refused(d.DeleteHostGroups(ctx, id("B")), ErrInvalid)
 	groups("B")
 }

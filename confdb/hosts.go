@@ -183,17 +183,26 @@ func packInterfaces(list []Interface) string {
 	return string(b)
 }
 
-// DeleteHost removes a host with its items and triggers. Its events stay. ErrNotFound says that there is none.
-func (d *DB) DeleteHost(ctx context.Context, id model.HostID) error {
-	return d.change(ctx, "delete host", func(c *change) error {
-		have, err := c.id(ctx, "SELECT id FROM hosts WHERE id = ?", id)
-		if err != nil {
-			return err
+// DeleteHost removes hosts with their items and triggers: all of them or, with an error, none. Their events stay. ErrNotFound says that there is none
+// with an id; one that discovery made for another of the list goes with that one.
+func (d *DB) DeleteHost(ctx context.Context, ids ...model.HostID) error {
+	return d.change(ctx, "delete hosts", func(c *change) error {
+		for _, id := range ids {
+			if slices.Contains(c.deleted, id) {
+				continue
+			}
+			have, err := c.id(ctx, "SELECT id FROM hosts WHERE id = ?", id)
+			if err != nil {
+				return err
+			}
+			if have == 0 {
+				return fmt.Errorf("host %d: %w", id, ErrNotFound)
+			}
+			if err := c.deleteHost(ctx, id); err != nil {
+				return err
+			}
 		}
-		if have == 0 {
-			return fmt.Errorf("host %d: %w", id, ErrNotFound)
-		}
-		return c.deleteHost(ctx, id)
+		return nil
 	})
 }
 
@@ -216,7 +225,25 @@ func (d *DB) SetHostEnabled(ctx context.Context, id model.HostID, enabled bool) 
 
 // LinkTemplate links a template to a host, which inherits its items and triggers.
 func (d *DB) LinkTemplate(ctx context.Context, id model.HostID, template string) error {
-	return d.change(ctx, "link template "+template, func(c *change) error {
+	return d.change(ctx, "link template "+template, func(c *change) error { return c.relink(ctx, id, []string{template}, nil) })
+}
+
+// UnlinkTemplate takes a template away from a host together with the items and triggers that it inherited from it.
+func (d *DB) UnlinkTemplate(ctx context.Context, id model.HostID, template string) error {
+	return d.change(ctx, "unlink template "+template, func(c *change) error { return c.relink(ctx, id, nil, []string{template}) })
+}
+
+// relink takes templates away from a host and then links others.
+func (c *change) relink(ctx context.Context, id model.HostID, link, unlink []string) error {
+	for _, template := range unlink {
+		err := c.exec(ctx, `DELETE FROM host_templates WHERE host_id = ?
+			AND template_id = (SELECT id FROM templates WHERE template = ?)`, id, template)
+		if err != nil {
+			return err
+		}
+		c.touch(id)
+	}
+	for _, template := range link {
 		t, err := c.id(ctx, "SELECT id FROM templates WHERE template = ?", template)
 		if err != nil {
 			return err
@@ -227,21 +254,36 @@ func (d *DB) LinkTemplate(ctx context.Context, id model.HostID, template string)
 		if _, err := c.linkHost(ctx, id, t); err != nil {
 			return err
 		}
-		return c.inherit(ctx, []model.HostID{id})
-	})
+	}
+	return c.inherit(ctx, []model.HostID{id})
 }
 
-// UnlinkTemplate takes a template away from a host together with the items and triggers that it inherited from it.
-func (d *DB) UnlinkTemplate(ctx context.Context, id model.HostID, template string) error {
-	return d.change(ctx, "unlink template "+template, func(c *change) error {
-		err := c.exec(ctx, `DELETE FROM host_templates WHERE host_id = ?
-			AND template_id = (SELECT id FROM templates WHERE template = ?)`, id, template)
-		if err != nil {
+// HostState is what is to become of a host that exists, besides what its document says.
+type HostState struct {
+	Host model.HostID
+	// Enabled and Proxy stay when they are nil; the empty Proxy is the server itself.
+	Enabled *bool
+	Proxy   *string
+	// Unlink and Link are technical names of templates; those of Unlink go first, with what the host inherited from them.
+	Unlink, Link []string
+}
+
+func (c *change) setHostState(ctx context.Context, s *HostState) error {
+	if s.Proxy != nil {
+		if err := c.setHostProxy(ctx, s.Host, *s.Proxy); err != nil {
 			return err
 		}
-		c.touch(id)
-		return c.inherit(ctx, []model.HostID{id})
-	})
+	}
+	if s.Enabled != nil {
+		c.touch(s.Host)
+		if err := c.exec(ctx, "UPDATE hosts SET enabled = ? WHERE id = ?", *s.Enabled, s.Host); err != nil {
+			return err
+		}
+	}
+	if len(s.Link)+len(s.Unlink) == 0 {
+		return nil
+	}
+	return c.relink(ctx, s.Host, s.Link, s.Unlink)
 }
 
 // SetGlobalMacros replaces the macros that hold for all hosts.

@@ -18,8 +18,8 @@ type File struct {
 }
 
 // ImportAll is Import of several files, one after the other, in one transaction: all of them are taken whole or, when there is an error, nothing
-// is changed. The reports are in the order of the files.
-func (d *DB) ImportAll(ctx context.Context, files []File) ([]*Report, error) {
+// is changed. Then, in the same transaction, hosts get the states of the list. The reports are in the order of the files.
+func (d *DB) ImportAll(ctx context.Context, files []File, states ...HostState) ([]*Report, error) {
 	list := make([]*incoming, 0, len(files))
 	for _, f := range files {
 		f.Options.Strict, f.Options.Plan = true, false
@@ -38,6 +38,11 @@ func (d *DB) ImportAll(ctx context.Context, files []File) ([]*Report, error) {
 			if in.report.lost() {
 				refused = in
 				return errPlanned
+			}
+		}
+		for i := range states {
+			if err := c.setHostState(ctx, &states[i]); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -33,22 +33,47 @@ func (d *DB) Proxies(ctx context.Context) ([]model.Proxy, error) {
 // AddProxy makes a proxy, or brings description and address of the one with the name up to date. Names are as those of hosts; another one is
 // ErrInvalid, and so is an address that is not host:port.
 func (d *DB) AddProxy(ctx context.Context, p model.Proxy) (id model.ProxyID, err error) {
-	if !validHostName(p.Name) {
-		return 0, fmt.Errorf("proxy name %.130q: %w; expected 1 to 128 letters, digits, spaces, '.', '_' and '-'", p.Name, ErrInvalid)
+	ids, err := d.AddProxies(ctx, []model.Proxy{p})
+	if err != nil {
+		return 0, err
 	}
-	if len(p.Description) > maxTextBytes {
-		return 0, fmt.Errorf("description of proxy %s: %w; expected at most %d bytes, found %d", p.Name, ErrInvalid, maxTextBytes, len(p.Description))
-	}
-	if p.Address != "" && !validAddress(p.Address) {
-		return 0, fmt.Errorf("address %.130q of proxy %s: %w; expected host:port, such as 10.0.0.5:10051", p.Address, p.Name, ErrInvalid)
-	}
-	err = d.change(ctx, "add proxy "+p.Name, func(c *change) error {
-		if id, err = c.proxy(ctx, p.Name); err != nil {
-			return err
+	return ids[0], nil
+}
+
+// AddProxies is AddProxy for several: all of them or, with an error, none. The ids are in the order of the list.
+func (d *DB) AddProxies(ctx context.Context, list []model.Proxy) ([]model.ProxyID, error) {
+	for i := range list {
+		if err := checkProxy(&list[i]); err != nil {
+			return nil, err
 		}
-		return c.exec(ctx, "UPDATE proxies SET description = ?, address = ? WHERE id = ?", p.Description, p.Address, id)
+	}
+	ids := make([]model.ProxyID, 0, len(list))
+	err := d.change(ctx, "add proxies", func(c *change) error {
+		for i := range list {
+			id, err := c.proxy(ctx, list[i].Name)
+			if err != nil {
+				return err
+			}
+			if err := c.exec(ctx, "UPDATE proxies SET description = ?, address = ? WHERE id = ?", list[i].Description, list[i].Address, id); err != nil {
+				return err
+			}
+			ids = append(ids, id)
+		}
+		return nil
 	})
-	return id, err
+	return ids, err
+}
+
+func checkProxy(p *model.Proxy) error {
+	switch {
+	case !validHostName(p.Name):
+		return fmt.Errorf("proxy name %.130q: %w; expected 1 to 128 letters, digits, spaces, '.', '_' and '-'", p.Name, ErrInvalid)
+	case len(p.Description) > maxTextBytes:
+		return fmt.Errorf("description of proxy %s: %w; expected at most %d bytes, found %d", p.Name, ErrInvalid, maxTextBytes, len(p.Description))
+	case p.Address != "" && !validAddress(p.Address):
+		return fmt.Errorf("address %.130q of proxy %s: %w; expected host:port, such as 10.0.0.5:10051", p.Address, p.Name, ErrInvalid)
+	}
+	return nil
 }
 
 // maxAddressBytes bounds an address.
@@ -77,51 +102,63 @@ func (c *change) proxy(ctx context.Context, name string) (model.ProxyID, error) 
 	return model.ProxyID(id), err
 }
 
-// RemoveProxy deletes a proxy; the server asks its hosts itself from then on. One that does not exist is ErrNotFound.
-func (d *DB) RemoveProxy(ctx context.Context, name string) error {
-	return d.change(ctx, "remove proxy "+name, func(c *change) error {
-		id, err := c.id(ctx, "SELECT id FROM proxies WHERE name = ?", name)
-		if err != nil {
-			return err
-		}
-		if id == 0 {
-			return fmt.Errorf("proxy %q: %w", name, ErrNotFound)
-		}
-		var hosts []model.HostID
-		err = c.query(ctx, func(r *sql.Rows) error {
-			var host model.HostID
-			err := r.Scan(&host)
-			hosts = append(hosts, host)
-			return err
-		}, "SELECT id FROM hosts WHERE proxy_id = ?", id)
-		if err != nil {
-			return err
-		}
-		for _, host := range hosts {
-			if err := c.assign(ctx, host, 0, ""); err != nil {
+// RemoveProxy deletes proxies, all of them or, with an error, none; the server asks their hosts itself from then on. One that does not exist is
+// ErrNotFound.
+func (d *DB) RemoveProxy(ctx context.Context, names ...string) error {
+	return d.change(ctx, "remove proxies", func(c *change) error {
+		for _, name := range names {
+			if err := c.removeProxy(ctx, name); err != nil {
 				return err
 			}
 		}
-		return c.exec(ctx, "DELETE FROM proxies WHERE id = ?", id)
+		return nil
 	})
+}
+
+func (c *change) removeProxy(ctx context.Context, name string) error {
+	id, err := c.id(ctx, "SELECT id FROM proxies WHERE name = ?", name)
+	if err != nil {
+		return err
+	}
+	if id == 0 {
+		return fmt.Errorf("proxy %q: %w", name, ErrNotFound)
+	}
+	var hosts []model.HostID
+	err = c.query(ctx, func(r *sql.Rows) error {
+		var host model.HostID
+		err := r.Scan(&host)
+		hosts = append(hosts, host)
+		return err
+	}, "SELECT id FROM hosts WHERE proxy_id = ?", id)
+	if err != nil {
+		return err
+	}
+	for _, host := range hosts {
+		if err := c.assign(ctx, host, 0, ""); err != nil {
+			return err
+		}
+	}
+	return c.exec(ctx, "DELETE FROM proxies WHERE id = ?", id)
 }
 
 // SetHostProxy assigns a host to the proxy with the name; with an empty name to the server itself. A host or proxy that does not exist is
 // ErrNotFound.
 func (d *DB) SetHostProxy(ctx context.Context, host model.HostID, name string) error {
-	return d.change(ctx, "assign host to proxy "+name, func(c *change) error {
-		var proxy int64
-		var err error
-		if name != "" {
-			if proxy, err = c.id(ctx, "SELECT id FROM proxies WHERE name = ?", name); err == nil && proxy == 0 {
-				err = fmt.Errorf("proxy %q: %w", name, ErrNotFound)
-			}
+	return d.change(ctx, "assign host to proxy "+name, func(c *change) error { return c.setHostProxy(ctx, host, name) })
+}
+
+func (c *change) setHostProxy(ctx context.Context, host model.HostID, name string) error {
+	var proxy int64
+	var err error
+	if name != "" {
+		if proxy, err = c.id(ctx, "SELECT id FROM proxies WHERE name = ?", name); err == nil && proxy == 0 {
+			err = fmt.Errorf("proxy %q: %w", name, ErrNotFound)
 		}
-		if err != nil {
-			return err
-		}
-		return c.assign(ctx, host, model.ProxyID(proxy), name)
-	})
+	}
+	if err != nil {
+		return err
+	}
+	return c.assign(ctx, host, model.ProxyID(proxy), name)
 }
 
 // assign changes the proxy of a host in its column, and in what exports show of the host.

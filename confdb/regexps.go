@@ -36,16 +36,22 @@ func (d *DB) Regexps(ctx context.Context) ([]model.GlobalRegexp, error) {
 	return list, d.wrap("read global regular expressions", err)
 }
 
-// PutRegexp stores a global regular expression over one of the same name.
-func (d *DB) PutRegexp(ctx context.Context, g *model.GlobalRegexp) error {
-	body, err := regexpBody(g)
-	if err != nil {
-		return d.wrap("store a global regular expression", err)
+// PutRegexp stores global regular expressions over those of the same names: all of them or, with an error, none.
+func (d *DB) PutRegexp(ctx context.Context, list ...*model.GlobalRegexp) error {
+	bodies := make([]string, 0, len(list))
+	for _, g := range list {
+		body, err := regexpBody(g)
+		if err != nil {
+			return d.wrap("store a global regular expression", err)
+		}
+		bodies = append(bodies, body)
 	}
 	return d.change(ctx, "store a global regular expression", func(c *change) error {
 		c.all = true
-		if err := c.exec(ctx, putRegexp, g.Name, body); err != nil {
-			return err
+		for i, g := range list {
+			if err := c.exec(ctx, putRegexp, g.Name, bodies[i]); err != nil {
+				return err
+			}
 		}
 		n, err := c.id(ctx, "SELECT count(*) FROM regexps")
 		if err == nil && n > maxRegexps {
@@ -57,18 +63,23 @@ func (d *DB) PutRegexp(ctx context.Context, g *model.GlobalRegexp) error {
 
 const putRegexp = "INSERT INTO regexps (name, body) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body"
 
-// DeleteRegexp deletes a global regular expression of one's own.
-func (d *DB) DeleteRegexp(ctx context.Context, name string) error {
+// DeleteRegexp deletes global regular expressions of one's own: all of them or, with an error, none.
+func (d *DB) DeleteRegexp(ctx context.Context, names ...string) error {
 	return d.change(ctx, "delete a global regular expression", func(c *change) error {
-		have, err := c.id(ctx, "SELECT count(*) FROM regexps WHERE name = ?", name)
-		if err != nil {
-			return err
+		for _, name := range names {
+			have, err := c.id(ctx, "SELECT count(*) FROM regexps WHERE name = ?", name)
+			if err != nil {
+				return err
+			}
+			if have == 0 {
+				return fmt.Errorf("global regular expression %q: %w", name, ErrNotFound)
+			}
+			c.all = true
+			if err := c.exec(ctx, "DELETE FROM regexps WHERE name = ?", name); err != nil {
+				return err
+			}
 		}
-		if have == 0 {
-			return fmt.Errorf("global regular expression %q: %w", name, ErrNotFound)
-		}
-		c.all = true
-		return c.exec(ctx, "DELETE FROM regexps WHERE name = ?", name)
+		return nil
 	})
 }
 

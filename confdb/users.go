@@ -74,19 +74,35 @@ func (d *DB) LoadAccess(ctx context.Context) (model.AccessLoaded, error) {
 	return l, d.wrap("read users", err)
 }
 
-// PutUser stores a user; one without id is new and gets it. A name that another user has, in any case of letters, is ErrInvalid.
-func (d *DB) PutUser(ctx context.Context, u *model.User) error {
-	return d.change(ctx, "store user", func(c *change) error {
-		args := []any{u.Name, u.Role, u.AllHosts, u.Disabled, pack(u.Groups), u.Password}
-		if u.ID != 0 {
-			err := c.execNow(ctx, "UPDATE users SET name = ?, role = ?, all_hosts = ?, disabled = ?, groups = ?, password = ? WHERE id = ?", append(args, u.ID)...)
-			return taken(err, "user "+u.Name)
+// PutUser stores users, all of them or, with an error, none; one without id is new and gets it. A name that another user has, in any case of letters,
+// is ErrInvalid.
+func (d *DB) PutUser(ctx context.Context, list ...*model.User) error {
+	ids := make([]model.UserID, len(list))
+	err := d.change(ctx, "store users", func(c *change) (err error) {
+		for i, u := range list {
+			if ids[i], err = c.putUser(ctx, u); err != nil {
+				return taken(err, "user "+u.Name)
+			}
 		}
-		id, err := c.insert(ctx, "INSERT INTO users (name, role, all_hosts, disabled, groups, password, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-			append(args, u.CreatedAt)...)
-		u.ID = model.UserID(id)
-		return taken(err, "user "+u.Name)
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	for i, u := range list {
+		u.ID = ids[i]
+	}
+	return nil
+}
+
+func (c *change) putUser(ctx context.Context, u *model.User) (model.UserID, error) {
+	args := []any{u.Name, u.Role, u.AllHosts, u.Disabled, pack(u.Groups), u.Password}
+	if u.ID != 0 {
+		return u.ID, c.execNow(ctx, "UPDATE users SET name = ?, role = ?, all_hosts = ?, disabled = ?, groups = ?, password = ? WHERE id = ?", append(args, u.ID)...)
+	}
+	id, err := c.insert(ctx, "INSERT INTO users (name, role, all_hosts, disabled, groups, password, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		append(args, u.CreatedAt)...)
+	return model.UserID(id), err
 }
 
 // taken turns a refused duplicate into ErrInvalid.
@@ -99,34 +115,53 @@ func taken(err error, what string) error {
 	return err
 }
 
-// DeleteUser deletes a user with sessions and tokens.
-func (d *DB) DeleteUser(ctx context.Context, id model.UserID) error {
-	return d.change(ctx, "delete user", func(c *change) error { return c.exec(ctx, "DELETE FROM users WHERE id = ?", id) })
+// execAll runs a statement once for each of some arguments, in one transaction.
+func execAll[T any](ctx context.Context, d *DB, what, query string, args []T) error {
+	return d.change(ctx, what, func(c *change) error {
+		for _, arg := range args {
+			if err := c.exec(ctx, query, arg); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// PutUserGroup stores a user group over the one with its name.
-func (d *DB) PutUserGroup(ctx context.Context, g model.UserGroup) error {
+// DeleteUser deletes users with sessions and tokens: all of them or, with an error, none.
+func (d *DB) DeleteUser(ctx context.Context, ids ...model.UserID) error {
+	return execAll(ctx, d, "delete users", "DELETE FROM users WHERE id = ?", ids)
+}
+
+// PutUserGroup stores user groups over those with their names: all of them or, with an error, none.
+func (d *DB) PutUserGroup(ctx context.Context, groups ...model.UserGroup) error {
+	return d.change(ctx, "store user groups", func(c *change) error {
+		for i := range groups {
+			if err := c.putUserGroup(ctx, &groups[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *change) putUserGroup(ctx context.Context, g *model.UserGroup) error {
 	list := make([]packedGrant, len(g.Grants))
 	for i, grant := range g.Grants {
 		list[i] = packedGrant(grant)
 	}
-	return d.change(ctx, "store user group", func(c *change) error {
-		have, err := c.id(ctx, "SELECT count(*) FROM user_groups WHERE lower(name) = lower(?)", g.Name)
-		if err != nil {
-			return err
-		}
-		if have > 0 { // it keeps its name as it was written first
-			return c.exec(ctx, "UPDATE user_groups SET grants = ? WHERE lower(name) = lower(?)", pack(list), g.Name)
-		}
-		return c.exec(ctx, "INSERT INTO user_groups (name, grants) VALUES (?, ?)", g.Name, pack(list))
-	})
+	have, err := c.id(ctx, "SELECT count(*) FROM user_groups WHERE lower(name) = lower(?)", g.Name)
+	if err != nil {
+		return err
+	}
+	if have > 0 { // it keeps its name as it was written first
+		return c.exec(ctx, "UPDATE user_groups SET grants = ? WHERE lower(name) = lower(?)", pack(list), g.Name)
+	}
+	return c.exec(ctx, "INSERT INTO user_groups (name, grants) VALUES (?, ?)", g.Name, pack(list))
 }
 
-// DeleteUserGroup deletes a user group.
-func (d *DB) DeleteUserGroup(ctx context.Context, name string) error {
-	return d.change(ctx, "delete user group", func(c *change) error {
-		return c.exec(ctx, "DELETE FROM user_groups WHERE lower(name) = lower(?)", name)
-	})
+// DeleteUserGroup deletes user groups: all of them or, with an error, none.
+func (d *DB) DeleteUserGroup(ctx context.Context, names ...string) error {
+	return execAll(ctx, d, "delete user groups", "DELETE FROM user_groups WHERE lower(name) = lower(?)", names)
 }
 
 const replaceSession = ` ON CONFLICT (hash) DO UPDATE SET user_id = excluded.user_id, created_at = excluded.created_at, used_at = excluded.used_at,
@@ -152,22 +187,38 @@ func (d *DB) DeleteSessions(ctx context.Context, hashes [][32]byte) error {
 	})
 }
 
-// PutToken stores a new token and gives it its id.
-func (d *DB) PutToken(ctx context.Context, t *model.Token) error {
-	return d.change(ctx, "store token", func(c *change) error {
-		if t.ID != 0 {
-			return c.exec(ctx, "UPDATE tokens SET name = ?, hash = ?, expires_at = ?, used_at = ? WHERE id = ?", t.Name, t.Hash[:], t.ExpiresAt, t.UsedAt, t.ID)
+// PutToken stores tokens, all of them or, with an error, none; those without an id are new and get it.
+func (d *DB) PutToken(ctx context.Context, list ...*model.Token) error {
+	ids := make([]uint64, len(list))
+	err := d.change(ctx, "store tokens", func(c *change) (err error) {
+		for i, t := range list {
+			if ids[i], err = c.putToken(ctx, t); err != nil {
+				return err
+			}
 		}
-		id, err := c.insert(ctx, "INSERT INTO tokens (user_id, name, hash, role, created_at, expires_at, used_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-			t.User, t.Name, t.Hash[:], t.Role, t.CreatedAt, t.ExpiresAt, t.UsedAt)
-		t.ID = uint64(id)
-		return err
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	for i, t := range list {
+		t.ID = ids[i]
+	}
+	return nil
 }
 
-// DeleteToken deletes a token.
-func (d *DB) DeleteToken(ctx context.Context, id uint64) error {
-	return d.change(ctx, "delete token", func(c *change) error { return c.exec(ctx, "DELETE FROM tokens WHERE id = ?", id) })
+func (c *change) putToken(ctx context.Context, t *model.Token) (uint64, error) {
+	if t.ID != 0 {
+		return t.ID, c.exec(ctx, "UPDATE tokens SET name = ?, hash = ?, expires_at = ?, used_at = ? WHERE id = ?", t.Name, t.Hash[:], t.ExpiresAt, t.UsedAt, t.ID)
+	}
+	id, err := c.insert(ctx, "INSERT INTO tokens (user_id, name, hash, role, created_at, expires_at, used_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		t.User, t.Name, t.Hash[:], t.Role, t.CreatedAt, t.ExpiresAt, t.UsedAt)
+	return uint64(id), err
+}
+
+// DeleteToken deletes tokens: all of them or, with an error, none.
+func (d *DB) DeleteToken(ctx context.Context, ids ...uint64) error {
+	return execAll(ctx, d, "delete tokens", "DELETE FROM tokens WHERE id = ?", ids)
 }
 
 // TouchAccess stores when sessions and tokens were last used.

@@ -104,14 +104,17 @@ func (n *netDiscovery) Apply(ctx context.Context, c *network.Config, replace boo
 	return n.store(ctx, old, next)
 }
 
-// Delete deletes one rule or action; confdb.ErrNotFound when there is none.
-func (n *netDiscovery) Delete(ctx context.Context, kind, name string) error {
+// Delete deletes rules or actions, all of them or, with an error, none; confdb.ErrNotFound when there is none of a name.
+func (n *netDiscovery) Delete(ctx context.Context, kind string, names ...string) error {
 	n.changing.Lock()
 	defer n.changing.Unlock()
 	old, _ := n.current()
-	next, found := old.Without(kind, name)
-	if !found {
-		return fmt.Errorf("%s %s: %w", kind, name, confdb.ErrNotFound)
+	next := old
+	for _, name := range names {
+		var found bool
+		if next, found = next.Without(kind, name); !found {
+			return fmt.Errorf("%s %s: %w", kind, name, confdb.ErrNotFound)
+		}
 	}
 	return n.store(ctx, old, next)
 }

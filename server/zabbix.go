@@ -22,7 +22,9 @@ func (s *Server) zabbixAPI(shown problems) *zabbix.API {
 		Catalog:       s.catalog, Querier: s.querier, Latest: s.latest, Problems: shown, Access: s.access,
 		Objects: zabbixObjects{s, s.alerting()},
 		Audit: func(ctx context.Context, method, address string, changes *access.Changes) {
-			s.access.Audit(ctx, access.From(ctx), changes.Entry("POST /api_jsonrpc.php "+method, address))
+			for _, e := range changes.Entries("POST /api_jsonrpc.php "+method, address) {
+				s.access.Audit(ctx, access.From(ctx), e)
+			}
 		},
 	})
 }
@@ -155,7 +157,7 @@ func (o zabbixObjects) Document(ctx context.Context, kind, name string) ([]byte,
 }
 
 // PutDocuments implements zabbix.Objects.
-func (o zabbixObjects) PutDocuments(ctx context.Context, list []zabbix.Document) error {
+func (o zabbixObjects) PutDocuments(ctx context.Context, list []zabbix.Document, states []zabbix.HostState) error {
 	c := &configurator{server: o.Server}
 	files := make([]confdb.File, 0, len(list))
 	for _, d := range list {
@@ -173,11 +175,15 @@ func (o zabbixObjects) PutDocuments(ctx context.Context, list []zabbix.Document)
 		}
 		files = append(files, confdb.File{Name: d.Kind + " " + d.Name, Src: text, Options: options})
 	}
-	reports, err := o.db.ImportAll(ctx, files)
+	hosts := make([]confdb.HostState, 0, len(states))
+	for _, s := range states {
+		hosts = append(hosts, confdb.HostState(s))
+	}
+	reports, err := o.db.ImportAll(ctx, files, hosts...)
 	if err != nil {
 		return importError(ctx, err)
 	}
-	if slices.ContainsFunc(reports, (*confdb.Report).Changed) {
+	if len(hosts) > 0 || slices.ContainsFunc(reports, (*confdb.Report).Changed) {
 		return o.refresh(ctx)
 	}
 	return nil
@@ -191,9 +197,9 @@ func importError(ctx context.Context, err error) error {
 	return &api.Error{Status: http.StatusUnprocessableEntity, Code: "import", Message: err.Error()}
 }
 
-// DeleteTemplate implements zabbix.Objects.
-func (o zabbixObjects) DeleteTemplate(ctx context.Context, name string) error {
-	return o.changed(ctx, o.db.DeleteTemplate(ctx, name))
+// DeleteTemplates implements zabbix.Objects.
+func (o zabbixObjects) DeleteTemplates(ctx context.Context, names []string) error {
+	return o.changed(ctx, o.db.DeleteTemplate(ctx, names...))
 }
 
 // refusal names the first thing that an import left out.
@@ -218,24 +224,9 @@ func (o zabbixObjects) changed(ctx context.Context, err error) error {
 	return o.refresh(ctx)
 }
 
-// DeleteHost implements zabbix.Objects.
-func (o zabbixObjects) DeleteHost(ctx context.Context, id model.HostID) error {
-	return o.changed(ctx, o.db.DeleteHost(ctx, id))
-}
-
-// SetHostEnabled implements zabbix.Objects.
-func (o zabbixObjects) SetHostEnabled(ctx context.Context, id model.HostID, enabled bool) error {
-	return o.changed(ctx, o.db.SetHostEnabled(ctx, id, enabled))
-}
-
-// LinkTemplate implements zabbix.Objects.
-func (o zabbixObjects) LinkTemplate(ctx context.Context, id model.HostID, template string) error {
-	return o.changed(ctx, o.db.LinkTemplate(ctx, id, template))
-}
-
-// UnlinkTemplate implements zabbix.Objects.
-func (o zabbixObjects) UnlinkTemplate(ctx context.Context, id model.HostID, template string) error {
-	return o.changed(ctx, o.db.UnlinkTemplate(ctx, id, template))
+// DeleteHosts implements zabbix.Objects.
+func (o zabbixObjects) DeleteHosts(ctx context.Context, ids []model.HostID) error {
+	return o.changed(ctx, o.db.DeleteHost(ctx, ids...))
 }
 
 // TemplateGroups implements zabbix.Objects.
@@ -279,17 +270,17 @@ func (o zabbixObjects) Regexps(ctx context.Context) ([]zabbix.Regexp, error) {
 	return list, err
 }
 
-// PutRegexp implements zabbix.Objects.
-func (o zabbixObjects) PutRegexp(ctx context.Context, g *model.GlobalRegexp) error {
-	if err := o.db.PutRegexp(ctx, g); err != nil {
+// PutRegexps implements zabbix.Objects.
+func (o zabbixObjects) PutRegexps(ctx context.Context, list []*model.GlobalRegexp) error {
+	if err := o.db.PutRegexp(ctx, list...); err != nil {
 		return regexpError(err)
 	}
 	return o.refresh(ctx)
 }
 
-// DeleteRegexp implements zabbix.Objects.
-func (o zabbixObjects) DeleteRegexp(ctx context.Context, name string) error {
-	if err := o.db.DeleteRegexp(ctx, name); err != nil {
+// DeleteRegexps implements zabbix.Objects.
+func (o zabbixObjects) DeleteRegexps(ctx context.Context, names []string) error {
+	if err := o.db.DeleteRegexp(ctx, names...); err != nil {
 		return regexpError(err)
 	}
 	return o.refresh(ctx)
@@ -319,11 +310,6 @@ func (o zabbixObjects) RuleErrors(ctx context.Context, host model.HostID) (map[m
 	return met, nil
 }
 
-// SetHostProxy implements zabbix.Objects.
-func (o zabbixObjects) SetHostProxy(ctx context.Context, id model.HostID, proxy string) error {
-	return o.changed(ctx, o.db.SetHostProxy(ctx, id, proxy))
-}
-
 // Graphs implements zabbix.Objects.
 func (o zabbixObjects) Graphs(ctx context.Context, host model.HostID) ([]model.Graph, error) {
 	return o.db.Graphs(ctx, host)
@@ -338,6 +324,11 @@ func (o zabbixObjects) ApplyAlerting(ctx context.Context, c *alert.Config) error
 }
 
 // DeleteAlerting implements zabbix.Objects.
-func (o zabbixObjects) DeleteAlerting(ctx context.Context, kind, name string) error {
-	return apiError(o.alerter.Delete(ctx, kind, name))
+func (o zabbixObjects) DeleteAlerting(ctx context.Context, kind string, names []string) error {
+	return apiError(o.alerter.Delete(ctx, kind, names...))
+}
+
+// PutReceivers implements zabbix.Objects.
+func (o zabbixObjects) PutReceivers(ctx context.Context, put []alert.Receiver, gone []string, check bool) error {
+	return apiError(o.alerter.Receivers(ctx, put, gone, check))
 }

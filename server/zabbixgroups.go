@@ -9,34 +9,48 @@ import (
 	"strings"
 
 	"tidemark/api"
+	"tidemark/api/zabbix"
+	"tidemark/confdb"
 	"tidemark/discovery/network"
 	"tidemark/model"
 )
 
-// RenameGroup implements zabbix.Objects.
-func (o zabbixObjects) RenameGroup(ctx context.Context, id uint64, name string) error {
-	if err := o.groupFree(ctx, id, "renamed"); err != nil {
+// RenameGroups implements zabbix.Objects.
+func (o zabbixObjects) RenameGroups(ctx context.Context, list []zabbix.Group) error {
+	ids := make([]uint64, 0, len(list))
+	for _, g := range list {
+		ids = append(ids, g.ID)
+	}
+	if err := o.groupsFree(ctx, ids, "renamed"); err != nil {
 		return err
 	}
-	return o.changed(ctx, o.db.RenameHostGroup(ctx, id, name))
+	return o.changed(ctx, o.db.RenameHostGroups(ctx, groupNames(list)...))
 }
 
-// DeleteGroup implements zabbix.Objects.
-func (o zabbixObjects) DeleteGroup(ctx context.Context, id uint64) error {
-	if err := o.groupFree(ctx, id, "deleted"); err != nil {
+func groupNames(list []zabbix.Group) []confdb.GroupName {
+	names := make([]confdb.GroupName, 0, len(list))
+	for _, g := range list {
+		names = append(names, confdb.GroupName{ID: g.ID, Name: g.Name})
+	}
+	return names
+}
+
+// DeleteGroups implements zabbix.Objects.
+func (o zabbixObjects) DeleteGroups(ctx context.Context, ids []uint64) error {
+	if err := o.groupsFree(ctx, ids, "deleted"); err != nil {
 		return err
 	}
-	return o.changed(ctx, o.db.DeleteHostGroup(ctx, id))
+	return o.changed(ctx, o.db.DeleteHostGroups(ctx, ids...))
 }
 
-// groupFree refuses to change a host group that something knows by its name: rights, actions and maintenances would not follow.
-func (o zabbixObjects) groupFree(ctx context.Context, id uint64, what string) error {
+// groupsFree refuses to change host groups that something knows by their names: rights, actions and maintenances would not follow.
+func (o zabbixObjects) groupsFree(ctx context.Context, ids []uint64, what string) error {
 	groups, err := o.db.HostGroups(ctx)
 	if err != nil {
 		return err
 	}
 	for _, g := range groups {
-		if g.ID != id {
+		if !slices.Contains(ids, g.ID) {
 			continue
 		}
 		if user := o.groupUser(g.Name); user != "" {
@@ -82,23 +96,23 @@ func (o zabbixObjects) groupUser(group string) string {
 	return ""
 }
 
-// RenameTemplateGroup implements zabbix.Objects.
-func (o zabbixObjects) RenameTemplateGroup(ctx context.Context, id uint64, name string) error {
-	return o.changed(ctx, o.db.RenameTemplateGroup(ctx, id, name))
+// RenameTemplateGroups implements zabbix.Objects.
+func (o zabbixObjects) RenameTemplateGroups(ctx context.Context, list []zabbix.Group) error {
+	return o.changed(ctx, o.db.RenameTemplateGroups(ctx, groupNames(list)...))
 }
 
-// DeleteTemplateGroup implements zabbix.Objects.
-func (o zabbixObjects) DeleteTemplateGroup(ctx context.Context, id uint64) error {
-	return o.changed(ctx, o.db.DeleteTemplateGroup(ctx, id))
+// DeleteTemplateGroups implements zabbix.Objects.
+func (o zabbixObjects) DeleteTemplateGroups(ctx context.Context, ids []uint64) error {
+	return o.changed(ctx, o.db.DeleteTemplateGroups(ctx, ids...))
 }
 
-// PutProxy implements zabbix.Objects.
-func (o zabbixObjects) PutProxy(ctx context.Context, p model.Proxy) (model.ProxyID, error) {
-	id, err := o.db.AddProxy(ctx, p)
+// PutProxies implements zabbix.Objects.
+func (o zabbixObjects) PutProxies(ctx context.Context, list []model.Proxy) ([]model.ProxyID, error) {
+	ids, err := o.db.AddProxies(ctx, list)
 	if err != nil {
-		return 0, apiError(err)
+		return nil, apiError(err)
 	}
-	return id, o.proxies.refresh(ctx)
+	return ids, o.proxies.refresh(ctx)
 }
 
 // NetRules implements zabbix.Objects.
@@ -112,17 +126,19 @@ func (o zabbixObjects) ApplyNetRules(ctx context.Context, c *network.Config) err
 	return o.network.Apply(ctx, c, false)
 }
 
-// DeleteNetRule implements zabbix.Objects.
-func (o zabbixObjects) DeleteNetRule(ctx context.Context, name string) error {
-	return apiError(o.network.Delete(ctx, "rule", name))
+// DeleteNetRules implements zabbix.Objects.
+func (o zabbixObjects) DeleteNetRules(ctx context.Context, names []string) error {
+	return apiError(o.network.Delete(ctx, "rule", names...))
 }
 
-// DeleteProxy implements zabbix.Objects.
-func (o zabbixObjects) DeleteProxy(ctx context.Context, name string) error {
-	if err := o.proxyInUse(name); err != nil {
-		return err
+// DeleteProxies implements zabbix.Objects.
+func (o zabbixObjects) DeleteProxies(ctx context.Context, names []string) error {
+	for _, name := range names {
+		if err := o.proxyInUse(name); err != nil {
+			return err
+		}
 	}
-	if err := o.changed(ctx, o.db.RemoveProxy(ctx, name)); err != nil {
+	if err := o.changed(ctx, o.db.RemoveProxy(ctx, names...)); err != nil {
 		return err
 	}
 	return errors.Join(o.agents.refresh(ctx), o.proxies.refresh(ctx))

@@ -41,7 +41,19 @@ func updateActions(c *call) ([]byte, error) {
 	}, func() ([]byte, error) { return c.putActions(changed) })
 }
 
+// tellActions tells the audit log of changed actions.
+func (c *call) tellActions(before, after []alert.Action) {
+	for i := range after {
+		var old any
+		if at := slices.IndexFunc(before, func(a alert.Action) bool { return a.Name == after[i].Name }); at >= 0 {
+			old = before[at]
+		}
+		access.Changed(c.ctx, "action "+after[i].Name, old, after[i])
+	}
+}
+
 func (c *call) putActions(all []alert.Action) ([]byte, error) {
+	before := c.options.Objects.Alerting().Actions
 	if err := c.options.Objects.ApplyAlerting(c.ctx, &alert.Config{Actions: all}); err != nil {
 		return nil, err
 	}
@@ -49,7 +61,7 @@ func (c *call) putActions(all []alert.Action) ([]byte, error) {
 	for i := range all {
 		ids = append(ids, actionID(&all[i]))
 	}
-	access.Changed(c.ctx, "actions", nil, all)
+	c.tellActions(before, all)
 	return encodeJSON(map[string]any{"actionids": ids})
 }
 

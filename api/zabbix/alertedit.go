@@ -3,6 +3,7 @@ package zabbix
 import (
 	"net"
 	"slices"
+	"strconv"
 
 	"tidemark/access"
 	"tidemark/alert"
@@ -60,11 +61,19 @@ func mediaExport(m *alert.Media) object {
 	return out
 }
 
+// mediaMost bounds attempts and sessions of a media type.
+const mediaMost = 100
+
 // fillMedia sets what is given of a media type, in the form of exports.
 func (p *params) fillMedia(into object) error {
 	for member, of := range mediaMembers {
 		if _, ok := p.get(member); ok {
 			into[of] = p.text(member)
+		}
+	}
+	for member, least := range map[string]int64{"maxsessions": 0, "maxattempts": 1} {
+		if p.number(member, 1, mediaMost) < least {
+			p.fail(member, "a number from 1 to "+strconv.Itoa(mediaMost)+" is expected")
 		}
 	}
 	if given, ok := p.children("parameters"); ok {
@@ -105,16 +114,20 @@ func readMedia(export object) (*alert.Media, error) {
 	return &config.Media[0], nil
 }
 
-func (c *call) putMedia(made []alert.Media, before any) ([]byte, error) {
+func (c *call) putMedia(made []alert.Media) ([]byte, error) {
+	before := c.options.Objects.Alerting().Media
 	if err := c.options.Objects.ApplyAlerting(c.ctx, &alert.Config{Media: made}); err != nil {
 		return nil, err
 	}
 	ids := []string{}
-	var names []string
 	for i := range made {
-		ids, names = append(ids, mediaTypeID(&made[i])), append(names, made[i].Name)
+		var old any
+		if at := slices.IndexFunc(before, func(m alert.Media) bool { return m.Name == made[i].Name }); at >= 0 {
+			old = mediaExport(&before[at])
+		}
+		access.Changed(c.ctx, "media type "+made[i].Name, old, mediaExport(&made[i]))
+		ids = append(ids, mediaTypeID(&made[i]))
 	}
-	access.Changed(c.ctx, "media types", before, map[string]any{"media_types": names})
 	return encodeJSON(map[string]any{"mediatypeids": ids})
 }
 
@@ -130,8 +143,9 @@ func (c *call) changeAlerting(read func(p *params, known *alert.Config) error, p
 	}
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	known := c.options.Objects.Alerting()
+	known, seen := c.options.Objects.Alerting(), make(map[string]bool)
 	for _, p := range given {
+		p.once(seen, "mediatypeid", "actionid")
 		if err := read(p, known); err != nil {
 			return nil, err
 		}
@@ -180,7 +194,7 @@ func createMediaTypes(c *call) ([]byte, error) {
 			made = append(made, *m)
 		}
 		return err
-	}, func() ([]byte, error) { return c.putMedia(made, nil) })
+	}, func() ([]byte, error) { return c.putMedia(made) })
 }
 
 func updateMediaTypes(c *call) ([]byte, error) {
@@ -195,7 +209,7 @@ func updateMediaTypes(c *call) ([]byte, error) {
 			changed = append(changed, *m)
 		}
 		return err
-	}, func() ([]byte, error) { return c.putMedia(changed, nil) })
+	}, func() ([]byte, error) { return c.putMedia(changed) })
 }
 
 // changedMedia is a media type with what is given. What calls do not have, such as secrets and the interval of groups, stays.
@@ -243,7 +257,7 @@ func deleteAlerting[T any](c *call, kind, answer string, all []T, id, name func(
 	}
 	return deleteNamed(c, removal[T]{
 		answer: answer, what: kind, id: id, name: name, all: func() ([]T, error) { return all, nil },
-		remove: func(one *T) error { return c.options.Objects.DeleteAlerting(c.ctx, kind, name(one)) },
+		remove: func(names []string) error { return c.options.Objects.DeleteAlerting(c.ctx, kind, names) },
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"tidemark/access"
 	"tidemark/model"
@@ -24,39 +23,38 @@ func deleteHosts(c *call) ([]byte, error) {
 	if len(ids) > maxHosts {
 		return nil, invalidParams(`Invalid parameter "/": maximum number of ids is %d.`, maxHosts)
 	}
-	texts, hosts := []string{}, []*model.Host{}
-	for id := range ids {
+	texts, gone := []string{}, []*model.Host{}
+	for _, id := range sortedIDs(ids) {
 		h, ok := c.host(model.HostID(id))
 		if !ok || !c.mayOnHost(h.ID, model.Editor) {
 			return nil, errNotAllowed
 		}
-		texts, hosts = append(texts, strconv.FormatUint(id, 10)), append(hosts, h)
+		texts, gone = append(texts, strconv.FormatUint(id, 10)), append(gone, h)
 	}
-	slices.SortFunc(texts, compareNumbers)
-	slices.SortFunc(hosts, func(a, b *model.Host) int { return strings.Compare(a.Host, b.Host) })
-	names := []string{}
-	defer func() {
-		if len(names) > 0 {
-			access.Changed(c.ctx, "hosts", map[string]any{"hosts": names}, nil)
-		}
-	}()
-	for _, h := range hosts {
-		if err := c.options.Objects.DeleteHost(c.ctx, h.ID); err != nil {
-			return nil, notAllowed(err)
-		}
-		names = append(names, h.Host)
+	list := make([]model.HostID, 0, len(gone))
+	for _, h := range gone {
+		list = append(list, h.ID)
+	}
+	if err := c.options.Objects.DeleteHosts(c.ctx, list); err != nil {
+		return nil, notAllowed(err)
+	}
+	for _, h := range gone {
+		access.Changed(c.ctx, "host "+h.Host, h.Host, nil)
 	}
 	return encodeJSON(map[string]any{"hostids": texts})
 }
 
 // templateRefs reads [{"templateid":…}, …]; false when it is not given.
 func (c *call) templateRefs(p *params, name string) ([]Template, bool) {
-	ids, given := p.references(name, "templateid", name+"ids")
-	ids = templateSet(ids)
-	if !given || len(ids) == 0 {
+	asked, given := p.references(name, "templateid", name+"ids")
+	if !given || len(asked) == 0 {
 		return nil, given
 	}
+	ids := templateSet(asked)
 	known, err := c.templates()
+	if len(ids) != len(asked) {
+		err = errNotAllowed
+	}
 	if err == nil {
 		known = slices.DeleteFunc(known, func(t Template) bool { return !ids[uint64(t.ID)] })
 		if len(known) != len(ids) || slices.ContainsFunc(known, func(t Template) bool { return !c.mayLink(t.ID) }) {
@@ -85,23 +83,14 @@ func names(list []Template) []string {
 	return texts
 }
 
-func (c *call) applyHost(h *model.Host, enable string, link, unlink []Template) error {
-	if enable != "" && (enable == "0") != h.Enabled {
-		if err := c.options.Objects.SetHostEnabled(c.ctx, h.ID, enable == "0"); err != nil {
-			return err
-		}
+// stateOf adds what is to become of a host's state and links to what the call changes. enable is 0 for on, 1 for off, and empty for as it is.
+func (c *call) stateOf(h *model.Host, enable string, link, unlink []Template) *hostState {
+	s := &hostState{HostState: HostState{Host: h.ID, Link: names(link), Unlink: names(unlink)}, host: h}
+	if on := enable == "0"; enable != "" && on != h.Enabled {
+		s.Enabled = &on
 	}
-	for _, t := range unlink {
-		if err := c.options.Objects.UnlinkTemplate(c.ctx, h.ID, t.Template); err != nil {
-			return err
-		}
-	}
-	for _, t := range link {
-		if err := c.options.Objects.LinkTemplate(c.ctx, h.ID, t.Template); err != nil {
-			return err
-		}
-	}
-	return nil
+	c.states = append(c.states, s)
+	return s
 }
 
 // exportConfiguration answers hosts and templates as a text in the form of Zabbix's exports.

@@ -194,9 +194,11 @@ func changeNetRules(c *call, update bool) ([]byte, error) {
 	if err := c.mustAdminister(); err != nil {
 		return nil, err
 	}
-	next := &network.Config{}
+	next, seen := &network.Config{}, make(map[string]bool)
+	known := c.options.Objects.NetRules()
 	ids, err := c.eachObject(func(p *params) (string, error) {
-		r, err := c.readNetRule(p, c.options.Objects.NetRules(), update)
+		p.once(seen, "name", "druleid")
+		r, err := c.readNetRule(p, known, update)
 		next.Rules = append(next.Rules, r)
 		return netRuleID(&r), err
 	}, func() error { // all of them together, or none
@@ -208,7 +210,14 @@ func changeNetRules(c *call, update bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	access.Changed(c.ctx, "rules of network discovery", nil, next.Hidden())
+	shown := next.Hidden().Rules
+	for i := range shown {
+		var before any
+		if at := slices.IndexFunc(known, func(r network.Rule) bool { return r.Name == shown[i].Name }); at >= 0 {
+			before = known[at]
+		}
+		access.Changed(c.ctx, "rule of network discovery "+shown[i].Name, before, shown[i])
+	}
 	return encodeJSON(map[string]any{"druleids": ids})
 }
 
@@ -224,6 +233,6 @@ func deleteNetRules(c *call) ([]byte, error) {
 	return deleteNamed(c, removal[network.Rule]{
 		answer: "druleids", what: "rule of network discovery", id: netRuleID, name: func(r *network.Rule) string { return r.Name },
 		all:    func() ([]network.Rule, error) { return c.options.Objects.NetRules(), nil },
-		remove: func(r *network.Rule) error { return c.options.Objects.DeleteNetRule(c.ctx, r.Name) },
+		remove: func(names []string) error { return c.options.Objects.DeleteNetRules(c.ctx, names) },
 	})
 }

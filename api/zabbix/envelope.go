@@ -246,8 +246,9 @@ type call struct {
 	templateList []Template
 	content      map[model.HostID]*contents
 	documents    map[model.HostID]*owner
-	// pending are the hosts and templates that the call changes.
+	// pending are the hosts and templates that the call changes, states what becomes of hosts besides.
 	pending []*owner
+	states  []*hostState
 	// renamed are triggers that the call changes, as they will be.
 	renamed      map[model.TriggerID]object
 	groupsByName map[string]uint64

@@ -2,21 +2,13 @@ package zabbix
 
 import (
 	"slices"
+	"strings"
 
 	"tidemark/access"
 )
 
-// each changes the objects of a call one after the other, while no other call changes anything, and answers their ids.
-func (c *call) each(answer string, change func(*params) (id string, err error)) ([]byte, error) {
-	ids, err := c.eachObject(change, nil)
-	if err != nil {
-		return nil, err
-	}
-	return encodeJSON(map[string]any{answer: ids})
-}
-
-// eachObject is each for calls that find the ids later; finish, which may be nil, is called once all objects are read.
-func (c *call) eachObject(change func(*params) (id string, err error), finish func() error) ([]string, error) {
+// eachObject reads the objects of a call one after the other, while no other call changes anything, and then has finish make all changes.
+func (c *call) eachObject(read func(*params) (id string, err error), finish func() error) ([]string, error) {
 	given, err := c.objects()
 	if err != nil {
 		return nil, err
@@ -25,18 +17,31 @@ func (c *call) eachObject(change func(*params) (id string, err error), finish fu
 	defer c.changing.Unlock()
 	ids := []string{}
 	for _, p := range given {
-		id, err := change(p)
+		id, err := read(p)
 		if err != nil {
 			return nil, err
 		}
 		ids = append(ids, id)
 	}
-	if finish != nil {
-		if err := finish(); err != nil {
-			return nil, err
-		}
+	if err := finish(); err != nil {
+		return nil, err
 	}
 	return ids, nil
+}
+
+// once refuses an object that another one of the same call has the value of a member with, its id or name. It does not make the members known.
+func (p *params) once(seen map[string]bool, members ...string) {
+	for _, member := range members {
+		value, ok := scalar(p.object[member])
+		if !ok || value == "" {
+			continue
+		}
+		key := member + "=" + value
+		if seen[key] && p.failed == nil {
+			p.failed = invalidParams(`Invalid parameter "/%s": value (%s)=(%.100s) already exists.`, strings.TrimSuffix(p.place, "/"), member, value)
+		}
+		seen[key] = true
+	}
 }
 
 // removal says how objects of one kind, which are known by their names, are deleted.
@@ -46,7 +51,10 @@ type removal[T any] struct {
 	// all returns the objects that the caller may delete.
 	all      func() ([]T, error)
 	id, name func(*T) string
-	remove   func(*T) error
+	// remove deletes some of them, by their names: all or, with an error, none.
+	remove func(names []string) error
+	// check, if not nil, says of each why it cannot be deleted.
+	check func(*T) error
 	// before, if not nil, is what the audit log has of an object that was there; else its name.
 	before func(*T) any
 }
@@ -67,12 +75,19 @@ func deleteNamed[T any](c *call, r removal[T]) ([]byte, error) {
 	if len(gone) != len(ids) || len(gone) > maxObjects {
 		return nil, errNotAllowed
 	}
-	texts := []string{}
+	texts, names := []string{}, []string{}
 	for i := range gone {
-		if err := r.remove(&gone[i]); err != nil {
-			return nil, notAllowed(err)
+		if r.check != nil {
+			if err := r.check(&gone[i]); err != nil {
+				return nil, err
+			}
 		}
-		name := r.name(&gone[i])
+		names = append(names, r.name(&gone[i]))
+	}
+	if err := r.remove(names); err != nil {
+		return nil, notAllowed(err)
+	}
+	for i, name := range names {
 		var before any = name
 		if r.before != nil {
 			before = r.before(&gone[i])

@@ -93,10 +93,11 @@ func updateGlobalMacros(c *call) ([]byte, error) {
 		return nil, err
 	}
 	return c.changeGlobals(func(macros []model.Macro) ([]model.Macro, []string, error) {
-		ids := []string{}
+		ids, seen := []string{}, make(map[string]bool)
 		for _, p := range given {
 			p.require("globalmacroid")
 			id := p.text("globalmacroid")
+			p.once(seen, "globalmacroid", "macro")
 			i := slices.IndexFunc(macros, func(m model.Macro) bool { return globalMacroID(&m) == id })
 			if i < 0 {
 				return nil, nil, errNotAllowed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tidemark/access"
 )
@@ -13,18 +14,18 @@ type groupChanges struct {
 	// what and member are what errors and the audit log call them.
 	what, member string
 	list         func(context.Context) ([]Group, error)
-	rename       func(ctx context.Context, id uint64, name string) error
-	remove       func(ctx context.Context, id uint64) error
+	rename       func(ctx context.Context, list []Group) error
+	remove       func(ctx context.Context, ids []uint64) error
 }
 
 func (c *call) hostGroups() groupChanges {
 	o := c.options.Objects
-	return groupChanges{"Host group", "host_groups", o.Groups, o.RenameGroup, o.DeleteGroup}
+	return groupChanges{"Host group", "host_groups", o.Groups, o.RenameGroups, o.DeleteGroups}
 }
 
 func (c *call) templateGroups() groupChanges {
 	o := c.options.Objects
-	return groupChanges{"Template group", "template_groups", o.TemplateGroups, o.RenameTemplateGroup, o.DeleteTemplateGroup}
+	return groupChanges{"Template group", "template_groups", o.TemplateGroups, o.RenameTemplateGroups, o.DeleteTemplateGroups}
 }
 
 // updateGroups gives host groups other names.
@@ -38,15 +39,14 @@ func (c *call) renameGroups(of groupChanges) ([]byte, error) {
 		return nil, err
 	}
 	return c.eachGroup(of, func(known []Group) ([]string, error) {
-		ids, before, after := []string{}, []string{}, []string{}
-		defer func() {
-			if len(after) > 0 {
-				access.Changed(c.ctx, of.member, before, after)
-			}
-		}()
+		ids, before, next, seen := []string{}, []string{}, []Group{}, make(map[string]bool)
 		for _, p := range given {
 			p.require("groupid")
-			id, name := p.text("groupid"), p.text("name")
+			id, name := p.text("groupid"), ""
+			if p.has("name") {
+				name = p.groupName(strings.ToLower(of.what))
+			}
+			p.once(seen, "groupid")
 			if err := p.done(); err != nil {
 				return nil, err
 			}
@@ -60,14 +60,37 @@ func (c *call) renameGroups(of groupChanges) ([]byte, error) {
 			if ids = append(ids, id); name == "" || name == known[i].Name {
 				continue
 			}
-			if err := of.rename(c.ctx, known[i].ID, name); err != nil {
-				return nil, notAllowed(err)
-			}
-			before, after = append(before, known[i].Name), append(after, name)
+			before, next = append(before, known[i].Name), append(next, Group{ID: known[i].ID, Name: name})
 			known[i].Name = name
+		}
+		if len(next) == 0 {
+			return ids, nil
+		}
+		if err := of.rename(c.ctx, next); err != nil {
+			return nil, notAllowed(err)
+		}
+		for i, g := range next {
+			access.Changed(c.ctx, of.member+" "+before[i], before[i], g.Name)
 		}
 		return ids, nil
 	})
+}
+
+// maxGroupName bounds the name of a group, in bytes.
+const maxGroupName = 255
+
+// groupName reads the name of a group; what is host group or template group.
+func (p *params) groupName(what string) string {
+	name := p.text("name")
+	switch {
+	case name == "":
+		p.fail("name", "cannot be empty")
+	case len(name) > maxGroupName:
+		p.fail("name", "value is too long")
+	case strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") || strings.Contains(name, "//"):
+		p.fail("name", "invalid "+what+" name")
+	}
+	return name
 }
 
 // deleteGroups deletes host groups without which every host still has one.
@@ -86,17 +109,13 @@ func (c *call) removeGroups(of groupChanges) ([]byte, error) {
 		if len(known) != len(wanted) {
 			return nil, errNotAllowed
 		}
-		ids, names := []string{}, []string{}
-		defer func() {
-			if len(names) > 0 {
-				access.Changed(c.ctx, of.member, names, nil)
-			}
-		}()
+		if err := of.remove(c.ctx, sortedIDs(wanted)); err != nil {
+			return nil, notAllowed(err)
+		}
+		ids := []string{}
 		for _, g := range known {
-			if err := of.remove(c.ctx, g.ID); err != nil {
-				return nil, notAllowed(err)
-			}
-			ids, names = append(ids, strconv.FormatUint(g.ID, 10)), append(names, g.Name)
+			access.Changed(c.ctx, of.member+" "+g.Name, g.Name, nil)
+			ids = append(ids, strconv.FormatUint(g.ID, 10))
 		}
 		slices.SortFunc(ids, compareNumbers)
 		return ids, nil

@@ -35,7 +35,7 @@ func updateHosts(c *call) ([]byte, error) {
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	c.renew()
-	ids, then := []string{}, []func() error{}
+	ids := []string{}
 	for _, p := range list {
 		p.require("hostid")
 		h, err := c.editable(model.HostID(p.number("hostid", 0, math.MaxInt64)))
@@ -46,74 +46,53 @@ func updateHosts(c *call) ([]byte, error) {
 		if slices.Contains(ids, id) {
 			return nil, invalidParams(`Invalid parameter "/%s": value (hostid)=(%s) already exists.`, strings.TrimSuffix(p.place, "/"), id)
 		}
-		apply, err := c.updateHost(p, h)
-		if err != nil {
+		if err := c.updateHost(p, h); err != nil {
 			return nil, err
 		}
-		ids, then = append(ids, id), append(then, apply)
+		ids = append(ids, id)
 	}
-	if err := c.putThen(then); err != nil {
+	if err := c.putAll(); err != nil {
 		return nil, err
 	}
 	return encodeJSON(map[string]any{"hostids": ids})
 }
 
-// putThen puts the documents of hosts, and then makes the changes that are in none: all were checked before.
-func (c *call) putThen(then []func() error) error {
-	if err := c.putAll(); err != nil {
-		return err
-	}
-	for _, apply := range then {
-		if err := apply(); err != nil {
-			return notAllowed(err)
-		}
-	}
-	return nil
-}
-
-// updateHost changes what the document of one host holds, and returns how to change its state, templates and proxy.
-func (c *call) updateHost(p *params, h *model.Host) (apply func() error, err error) {
+// updateHost reads what is to become of one host.
+func (c *call) updateHost(p *params, h *model.Host) error {
 	o, err := c.edit("host", h.Host)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	enable := p.text("status")
 	if enable != "" && enable != "0" && enable != "1" {
-		return nil, invalidParams(`Invalid parameter "/%sstatus": value must be one of 0, 1.`, p.place)
+		return invalidParams(`Invalid parameter "/%sstatus": value must be one of 0, 1.`, p.place)
 	}
 	link, replaced := c.templateRefs(p, "templates")
 	unlink, _ := c.templateRefs(p, "templates_clear")
 	proxy, assign, err := c.proxyOf(p)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.editHost(p, o, h); err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.done(); err != nil {
-		return nil, err
+		return err
 	}
 	linked := func(list []Template, id model.TemplateID) bool {
 		return slices.ContainsFunc(list, func(t Template) bool { return t.ID == id })
 	}
 	for _, t := range h.Templates {
 		if replaced && !linked(link, t) && !linked(unlink, t) {
-			return nil, invalidParams(`Invalid parameter "/%stemplates": template %d is linked and not in the list; what is unlinked here takes its items along, so name it in templates_clear.`, p.place, t)
+			return invalidParams(`Invalid parameter "/%stemplates": template %d is linked and not in the list; what is unlinked here takes its items along, so name it in templates_clear.`, p.place, t)
 		}
 	}
 	link = slices.DeleteFunc(link, func(t Template) bool { return slices.Contains(h.Templates, t.ID) })
 	unlink = slices.DeleteFunc(unlink, func(t Template) bool { return !slices.Contains(h.Templates, t.ID) })
-	return func() error {
-		access.Changed(c.ctx, "host "+h.Host, map[string]any{"enabled": h.Enabled, "templates": h.Templates},
-			map[string]any{"enabled": enable == "0" || enable == "" && h.Enabled, "link": names(link), "unlink": names(unlink)})
-		if assign {
-			if err := c.options.Objects.SetHostProxy(c.ctx, h.ID, proxy); err != nil {
-				return err
-			}
-			access.Changed(c.ctx, "proxy of host "+h.Host, nil, proxy)
-		}
-		return c.applyHost(h, enable, link, unlink)
-	}, nil
+	if s := c.stateOf(h, enable, link, unlink); assign {
+		s.Proxy = &proxy
+	}
+	return nil
 }
 
 // editHost sets what is given in a host's document.
@@ -164,8 +143,8 @@ func (c *call) proxyOf(p *params) (name string, given bool, err error) {
 	return "", false, errNotAllowed
 }
 
-// eachHost reads the hosts of a mass change and changes the document of each; change returns what is to be changed besides, nil for nothing.
-func (c *call) eachHost(ids idSet, change func(*owner, *model.Host) (apply func() error, err error)) ([]byte, error) {
+// eachHost reads the hosts of a mass change and has change say what is to become of each.
+func (c *call) eachHost(ids idSet, change func(*owner, *model.Host) error) ([]byte, error) {
 	if len(ids) == 0 {
 		return nil, invalidParams(`Invalid parameter "/hosts": cannot be empty.`)
 	}
@@ -183,22 +162,18 @@ func (c *call) eachHost(ids idSet, change func(*owner, *model.Host) (apply func(
 		}
 		hosts = append(hosts, h)
 	}
-	texts, then := []string{}, []func() error{}
+	texts := []string{}
 	for _, h := range hosts {
 		o, err := c.edit("host", h.Host)
 		if err != nil {
 			return nil, err
 		}
-		apply, err := change(o, h)
-		if err != nil {
+		if err := change(o, h); err != nil {
 			return nil, err
-		}
-		if apply != nil {
-			then = append(then, apply)
 		}
 		texts = append(texts, formatID(h.ID))
 	}
-	if err := c.putThen(then); err != nil {
+	if err := c.putAll(); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(texts, compareNumbers)
@@ -231,21 +206,22 @@ func massAddHosts(c *call) ([]byte, error) {
 	if err := c.done(); err != nil {
 		return nil, err
 	}
-	return c.eachHost(hosts, func(o *owner, h *model.Host) (func() error, error) {
+	return c.eachHost(hosts, func(o *owner, h *model.Host) error {
 		if len(groups) > 0 {
 			ids := c.groupIDs(h)
 			for id := range groups {
 				ids[id] = true
 			}
 			if err := c.setGroups(o, ids); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if err := o.addMacros(macros); err != nil {
-			return nil, err
+			return err
 		}
 		more := slices.DeleteFunc(slices.Clone(link), func(t Template) bool { return slices.Contains(h.Templates, t.ID) })
-		return func() error { return c.applyHost(h, "", more, nil) }, nil
+		c.stateOf(h, "", more, nil)
+		return nil
 	})
 }
 
@@ -277,27 +253,28 @@ func massRemoveHosts(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.eachHost(hosts, func(o *owner, h *model.Host) (func() error, error) {
+	return c.eachHost(hosts, func(o *owner, h *model.Host) error {
 		if len(groups) > 0 {
 			ids := c.groupIDs(h)
 			for id := range groups {
 				delete(ids, id)
 			}
 			if err := c.setGroups(o, ids); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if len(macros) > 0 {
 			have, err := list[exportMacro](o, "macros")
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if err := o.setMacroList(slices.DeleteFunc(have, func(m exportMacro) bool { return slices.Contains(macros, m.Macro) })); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		gone := slices.DeleteFunc(slices.Clone(known), func(t Template) bool { return !templates[uint64(t.ID)] || !slices.Contains(h.Templates, t.ID) })
-		return func() error { return c.applyHost(h, "", nil, gone) }, nil
+		c.stateOf(h, "", nil, gone)
+		return nil
 	})
 }
 
@@ -305,18 +282,16 @@ func massRemoveHosts(c *call) ([]byte, error) {
 func massUpdateHosts(c *call) ([]byte, error) {
 	hosts, _ := c.references("hosts", "hostid", "hostids")
 	enable := c.text("status")
-	return c.eachHost(hosts, func(o *owner, h *model.Host) (func() error, error) {
+	return c.eachHost(hosts, func(o *owner, h *model.Host) error {
 		p := *c.params // each host reads all of the parameters
 		if enable != "" && enable != "0" && enable != "1" {
 			p.fail("status", "value must be one of 0, 1")
 		}
 		if err := c.editHost(&p, o, h); err != nil {
-			return nil, err
+			return err
 		}
-		if err := p.done(); err != nil {
-			return nil, err
-		}
-		return func() error { return c.applyHost(h, enable, nil, nil) }, nil
+		c.stateOf(h, enable, nil, nil)
+		return p.done()
 	})
 }
 
@@ -327,7 +302,7 @@ func massGroups(c *call, add bool) ([]byte, error) {
 	if err := c.done(); err != nil {
 		return nil, err
 	}
-	_, err := c.eachHost(hosts, func(o *owner, h *model.Host) (func() error, error) {
+	_, err := c.eachHost(hosts, func(o *owner, h *model.Host) error {
 		ids := c.groupIDs(h)
 		for id := range groups {
 			if add {
@@ -336,7 +311,7 @@ func massGroups(c *call, add bool) ([]byte, error) {
 				delete(ids, id)
 			}
 		}
-		return nil, c.setGroups(o, ids)
+		return c.setGroups(o, ids)
 	})
 	if err != nil {
 		return nil, err
@@ -376,7 +351,7 @@ func (c *call) createGroupsOf(member, what string, list func(context.Context) ([
 	var made []exportName
 	for _, p := range given {
 		p.require("name")
-		name := p.text("name")
+		name := p.groupName(strings.ToLower(what))
 		if err := p.done(); err != nil {
 			return nil, err
 		}
@@ -392,7 +367,9 @@ func (c *call) createGroupsOf(member, what string, list func(context.Context) ([
 	if err := c.options.Objects.Import(c.ctx, export, true, Deletes{}); err != nil {
 		return nil, err
 	}
-	access.Changed(c.ctx, member, nil, made)
+	for _, n := range made {
+		access.Changed(c.ctx, member+" "+n.Name, nil, n)
+	}
 	if known, err = list(c.ctx); err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"tidemark/model"
 )
@@ -32,10 +31,9 @@ func (c *call) foundBy(member string, find func(id string) (*model.Host, error))
 			return nil, p.failed
 		}
 		id := p.text(member)
-		if seen[id] {
-			return nil, invalidParams(`Invalid parameter "/%s": value (%s)=(%s) already exists.`, strings.TrimSuffix(p.place, "/"), member, id)
+		if p.once(seen, member); p.failed != nil {
+			return nil, p.failed
 		}
-		seen[id] = true
 		return find(id)
 	}
 }

@@ -1,6 +1,7 @@
 package zabbix
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -148,7 +149,13 @@ func changeMaintenances(c *call, update bool) ([]byte, error) {
 	if err := c.options.Objects.ApplyAlerting(c.ctx, &alert.Config{Maintenances: next}); err != nil {
 		return nil, err
 	}
-	access.Changed(c.ctx, "maintenances", before, next)
+	for i := range next {
+		var old any
+		if at := slices.IndexFunc(before, func(m alert.Maintenance) bool { return m.Name == next[i].Name }); at >= 0 {
+			old = before[at]
+		}
+		access.Changed(c.ctx, "maintenance "+next[i].Name, old, next[i])
+	}
 	return encodeJSON(map[string]any{"maintenanceids": ids})
 }
 
@@ -172,6 +179,9 @@ func (c *call) readMaintenance(p *params, known []alert.Maintenance, update bool
 	}
 	if err := c.fillMaintenance(p, &m, update); err != nil {
 		return m, nil, err
+	}
+	if from, to := localSeconds(m.From, 0), localSeconds(m.To, math.MaxInt32); m.To != (alert.LocalTime{}) && compareNumbers(to, from) <= 0 {
+		p.fail("active_till", fmt.Sprintf(`cannot be less than or equal to the value of parameter "/%sactive_since"`, p.place))
 	}
 	if err := p.done(); err != nil {
 		return m, nil, err
@@ -271,9 +281,7 @@ func deleteMaintenances(c *call) ([]byte, error) {
 			list := slices.Clone(c.options.Objects.Alerting().Maintenances)
 			return slices.DeleteFunc(list, func(m alert.Maintenance) bool { return !c.mayMaintain(&m, model.Editor) }), nil
 		},
-		remove: func(m *alert.Maintenance) error {
-			return c.options.Objects.DeleteAlerting(c.ctx, "maintenance", m.Name)
-		},
+		remove: func(names []string) error { return c.options.Objects.DeleteAlerting(c.ctx, "maintenance", names) },
 		before: func(m *alert.Maintenance) any { return m },
 	})
 }

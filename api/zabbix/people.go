@@ -202,8 +202,13 @@ func changeUsers(c *call, update bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids := []string{}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	var next []access.UserChange
+	var receivers receiverChange
+	before, seen := []any{}, make(map[string]bool)
 	for _, p := range list {
+		p.once(seen, "username", "userid")
 		media, given, err := c.readMedias(p)
 		if err != nil {
 			return nil, err
@@ -212,22 +217,35 @@ func changeUsers(c *call, update bool) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		var before any
+		var was any
 		if old, ok := c.options.Access.User(u.ID); ok && update {
-			before = shownUser(&old)
+			was = shownUser(&old)
 		}
-		if err := c.options.Access.PutUser(c.ctx, &u, password); err != nil {
-			return nil, ownError(err)
+		if before, next = append(before, was), append(next, access.UserChange{User: &u, Password: password}); given {
+			receivers.add(c.options.Objects.Alerting(), u.Name, media)
 		}
-		access.Changed(c.ctx, "user "+u.Name, before, shownUser(&u))
-		if given {
-			if err := c.putMedias(u.Name, media); err != nil {
-				return nil, err
-			}
-		}
-		ids = append(ids, formatID(u.ID))
 	}
+	if err := c.putUsers(next, &receivers); err != nil {
+		return nil, err
+	}
+	ids := []string{}
+	for i := range next {
+		access.Changed(c.ctx, "user "+next[i].User.Name, before[i], shownUser(next[i].User))
+		ids = append(ids, formatID(next[i].User.ID))
+	}
+	receivers.tell(c)
 	return encodeJSON(map[string]any{"userids": ids})
+}
+
+// putUsers stores users and their addresses, which are checked before users are changed.
+func (c *call) putUsers(users []access.UserChange, receivers *receiverChange) error {
+	if err := receivers.apply(c, true); err != nil {
+		return err
+	}
+	if err := c.options.Access.PutUsers(c.ctx, users); err != nil {
+		return ownError(err)
+	}
+	return receivers.apply(c, false)
 }
 
 func createUsers(c *call) ([]byte, error) { return changeUsers(c, false) }
@@ -285,14 +303,16 @@ func deleteUsers(c *call) ([]byte, error) {
 	if err := c.done(); err != nil {
 		return nil, err
 	}
-	texts := []string{}
-	for id := range ids {
+	texts, gone, before := []string{}, []model.UserID{}, []model.User{}
+	for _, id := range sortedIDs(ids) {
 		u, _ := c.options.Access.User(model.UserID(id))
-		if err := c.options.Access.DeleteUser(c.ctx, model.UserID(id)); err != nil {
-			return nil, ownError(err)
-		}
-		access.Changed(c.ctx, "user "+u.Name, shownUser(&u), nil)
-		texts = append(texts, strconv.FormatUint(id, 10))
+		texts, gone, before = append(texts, strconv.FormatUint(id, 10)), append(gone, model.UserID(id)), append(before, u)
+	}
+	if err := c.options.Access.DeleteUser(c.ctx, gone...); err != nil {
+		return nil, ownError(err)
+	}
+	for i := range before {
+		access.Changed(c.ctx, "user "+before[i].Name, shownUser(&before[i]), nil)
 	}
 	return encodeJSON(map[string]any{"userids": texts})
 }
@@ -306,21 +326,26 @@ func changeUserGroups(c *call, update bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids := []string{}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	ids, next, before, seen := []string{}, []model.UserGroup{}, []any{}, make(map[string]bool)
 	for _, p := range list {
+		p.once(seen, "name", "usrgrpid")
 		g, old, err := c.readUserGroup(p, update)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.options.Access.PutGroup(c.ctx, g); err != nil {
-			return nil, ownError(err)
-		}
-		var before any
+		var was any
 		if old != nil {
-			before = old.Grants
+			was = old.Grants
 		}
-		access.Changed(c.ctx, "user group "+g.Name, before, g.Grants)
-		ids = append(ids, userGroupID(g.Name))
+		ids, next, before = append(ids, userGroupID(g.Name)), append(next, g), append(before, was)
+	}
+	if err := c.options.Access.PutGroup(c.ctx, next...); err != nil {
+		return nil, ownError(err)
+	}
+	for i := range next {
+		access.Changed(c.ctx, "user group "+next[i].Name, before[i], next[i].Grants)
 	}
 	return encodeJSON(map[string]any{"usrgrpids": ids})
 }
@@ -404,13 +429,15 @@ func deleteUserGroups(c *call) ([]byte, error) {
 	if len(gone) != len(ids) {
 		return nil, errNotAllowed
 	}
-	texts := []string{}
+	texts, names := []string{}, []string{}
 	for _, g := range gone {
-		if err := c.options.Access.DeleteGroup(c.ctx, g.Name); err != nil {
-			return nil, ownError(err)
-		}
+		texts, names = append(texts, userGroupID(g.Name)), append(names, g.Name)
+	}
+	if err := c.options.Access.DeleteGroup(c.ctx, names...); err != nil {
+		return nil, ownError(err)
+	}
+	for _, g := range gone {
 		access.Changed(c.ctx, "user group "+g.Name, g.Grants, nil)
-		texts = append(texts, userGroupID(g.Name))
 	}
 	return encodeJSON(map[string]any{"usrgrpids": texts})
 }

@@ -61,18 +61,33 @@ func changeProxies(c *call, update bool) ([]byte, error) {
 	if err := c.mustAdminister(); err != nil {
 		return nil, err
 	}
-	return c.each("proxyids", func(p *params) (string, error) {
-		change, err := p.readProxy(c.options.Objects.Proxies(), update)
-		if err != nil {
-			return "", err
-		}
-		id, err := c.options.Objects.PutProxy(c.ctx, model.Proxy{Name: change.name, Description: change.description, Address: change.address})
-		if err != nil {
-			return "", err
-		}
-		access.Changed(c.ctx, "proxy "+change.name, nil, map[string]string{"description": change.description, "ask_at": change.address})
-		return formatID(id), nil
+	known := c.options.Objects.Proxies()
+	var next []model.Proxy
+	var made []model.ProxyID
+	seen := make(map[string]bool)
+	_, err := c.eachObject(func(p *params) (string, error) {
+		p.once(seen, "name", "host", "proxyid")
+		change, err := p.readProxy(known, update)
+		next = append(next, model.Proxy{Name: change.name, Description: change.description, Address: change.address})
+		return "", err
+	}, func() (err error) {
+		made, err = c.options.Objects.PutProxies(c.ctx, next)
+		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	ids := []string{}
+	for i, id := range made {
+		p := &next[i]
+		var before any
+		if at := slices.IndexFunc(known, func(k Proxy) bool { return k.Name == p.Name }); at >= 0 {
+			before = map[string]string{"description": known[at].Description, "ask_at": known[at].AskAt}
+		}
+		access.Changed(c.ctx, "proxy "+p.Name, before, map[string]string{"description": p.Description, "ask_at": p.Address})
+		ids = append(ids, formatID(id))
+	}
+	return encodeJSON(map[string]any{"proxyids": ids})
 }
 
 func createProxies(c *call) ([]byte, error) { return changeProxies(c, false) }
@@ -87,6 +102,6 @@ func deleteProxies(c *call) ([]byte, error) {
 	return deleteNamed(c, removal[Proxy]{
 		answer: "proxyids", what: "proxy", id: func(p *Proxy) string { return formatID(p.ID) }, name: func(p *Proxy) string { return p.Name },
 		all:    func() ([]Proxy, error) { return c.options.Objects.Proxies(), nil },
-		remove: func(p *Proxy) error { return c.options.Objects.DeleteProxy(c.ctx, p.Name) },
+		remove: func(names []string) error { return c.options.Objects.DeleteProxies(c.ctx, names) },
 	})
 }

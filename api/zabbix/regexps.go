@@ -109,25 +109,29 @@ func changeRegexps(c *call, update bool) ([]byte, error) {
 	if c.visible != nil {
 		return nil, errNotAllowed
 	}
-	return c.each("regexpids", func(p *params) (string, error) {
-		known, err := c.options.Objects.Regexps(c.ctx)
-		if err != nil {
-			return "", err
-		}
+	known, err := c.options.Objects.Regexps(c.ctx)
+	if err != nil {
+		return nil, err
+	}
+	var next []*model.GlobalRegexp
+	seen := make(map[string]bool)
+	ids, err := c.eachObject(func(p *params) (string, error) {
+		p.once(seen, "name", "regexpid")
 		g, err := p.readRegexp(known, update)
-		if err != nil {
-			return "", err
-		}
+		next = append(next, &g)
+		return regexpID(&Regexp{GlobalRegexp: g}), err
+	}, func() error { return c.options.Objects.PutRegexps(c.ctx, next) })
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range next {
 		var before any
 		if i := slices.IndexFunc(known, func(r Regexp) bool { return r.Name == g.Name }); i >= 0 {
 			before = known[i].GlobalRegexp
 		}
-		if err := c.options.Objects.PutRegexp(c.ctx, &g); err != nil {
-			return "", err
-		}
 		access.Changed(c.ctx, "regular expression "+g.Name, before, g)
-		return regexpID(&Regexp{GlobalRegexp: g}), nil
-	})
+	}
+	return encodeJSON(map[string]any{"regexpids": ids})
 }
 
 func createRegexps(c *call) ([]byte, error) { return changeRegexps(c, false) }
@@ -142,12 +146,13 @@ func deleteRegexps(c *call) ([]byte, error) {
 	return deleteNamed(c, removal[Regexp]{
 		answer: "regexpids", what: "regular expression", id: regexpID, name: func(r *Regexp) string { return r.Name },
 		all: func() ([]Regexp, error) { return c.options.Objects.Regexps(c.ctx) },
-		remove: func(r *Regexp) error {
+		check: func(r *Regexp) error {
 			if r.Default {
 				return invalidParams("Regular expression %q comes with the program: it can be changed and not deleted.", r.Name)
 			}
-			return c.options.Objects.DeleteRegexp(c.ctx, r.Name)
+			return nil
 		},
+		remove: func(names []string) error { return c.options.Objects.DeleteRegexps(c.ctx, names) },
 		before: func(r *Regexp) any { return r.GlobalRegexp },
 	})
 }

@@ -122,7 +122,7 @@ func deleteTemplates(c *call) ([]byte, error) {
 	return deleteNamed(c, removal[Template]{
 		answer: "templateids", what: "template", all: c.templates,
 		id: func(t *Template) string { return templateID(t.ID) }, name: func(t *Template) string { return t.Template },
-		remove: func(t *Template) error { return c.options.Objects.DeleteTemplate(c.ctx, t.Template) },
+		remove: func(names []string) error { return c.options.Objects.DeleteTemplates(c.ctx, names) },
 	})
 }
 

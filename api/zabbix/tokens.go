@@ -76,7 +76,7 @@ func createTokens(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids := []string{}
+	var made []*model.Token
 	for _, p := range list {
 		p.require("name")
 		p.accept("description")
@@ -93,10 +93,14 @@ func createTokens(c *call) ([]byte, error) {
 			return nil, errNotAllowed
 		}
 		t.Role = min(u.Role, c.who.MostRole())
-		if _, err := c.options.Access.NewToken(c.ctx, &t); err != nil {
-			return nil, ownError(err)
-		}
-		access.Changed(c.ctx, "token "+t.Name, nil, shownToken(&t))
+		made = append(made, &t)
+	}
+	if _, err := c.options.Access.NewTokens(c.ctx, made); err != nil {
+		return nil, ownError(err)
+	}
+	ids := []string{}
+	for _, t := range made {
+		access.Changed(c.ctx, "token "+t.Name, nil, shownToken(t))
 		ids = append(ids, strconv.FormatUint(t.ID, 10))
 	}
 	return encodeJSON(map[string]any{"tokenids": ids})
@@ -112,26 +116,32 @@ func updateTokens(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids := []string{}
+	var changes []access.TokenChange
+	seen := make(map[string]bool)
 	for _, p := range list {
 		p.require("tokenid")
 		p.accept("description")
-		id, name, expires := uint64(p.number("tokenid", 0, math.MaxInt64)), p.text("name"), int64(-1)
+		change := access.TokenChange{ID: uint64(p.number("tokenid", 0, math.MaxInt64)), Name: p.text("name"), ExpiresAt: -1}
 		if _, ok := p.get("expires_at"); ok {
-			expires = p.number("expires_at", 0, math.MaxInt32) * 1e9
+			change.ExpiresAt = p.number("expires_at", 0, math.MaxInt32) * 1e9
 		}
+		p.once(seen, "tokenid")
 		if p.number("status", 0, 1) != 0 {
 			p.fail("status", "value must be 0; a token that shall not work is deleted here")
 		}
 		if err := p.done(); err != nil {
 			return nil, err
 		}
-		t, _, err := c.options.Access.ChangeToken(c.ctx, id, owner, name, expires, false)
-		if err != nil {
-			return nil, ownError(err)
-		}
-		access.Changed(c.ctx, "token "+t.Name, nil, shownToken(&t))
-		ids = append(ids, strconv.FormatUint(id, 10))
+		changes = append(changes, change)
+	}
+	changed, err := c.options.Access.ChangeTokens(c.ctx, owner, changes)
+	if err != nil {
+		return nil, ownError(err)
+	}
+	ids := []string{}
+	for i := range changed {
+		access.Changed(c.ctx, "token "+changed[i].Name, nil, shownToken(&changed[i].Token))
+		ids = append(ids, strconv.FormatUint(changed[i].ID, 10))
 	}
 	return encodeJSON(map[string]any{"tokenids": ids})
 }
@@ -150,14 +160,19 @@ func generateTokens(c *call) ([]byte, error) {
 		ID    string `json:"tokenid"`
 		Token string `json:"token"`
 	}
+	var changes []access.TokenChange
+	for _, id := range sortedIDs(ids) {
+		changes = append(changes, access.TokenChange{ID: id, ExpiresAt: -1, Renew: true})
+	}
+	changed, err := c.options.Access.ChangeTokens(c.ctx, owner, changes)
+	if err != nil {
+		return nil, ownError(err)
+	}
 	out := []made{}
-	for id := range ids {
-		t, text, err := c.options.Access.ChangeToken(c.ctx, id, owner, "", -1, true)
-		if err != nil {
-			return nil, ownError(err)
-		}
+	for i := range changed {
+		t := &changed[i]
 		access.Changed(c.ctx, "token "+t.Name, nil, map[string]any{"renewed": true, "user": formatID(t.User)})
-		out = append(out, made{strconv.FormatUint(id, 10), text})
+		out = append(out, made{strconv.FormatUint(t.ID, 10), t.Text})
 	}
 	return encodeJSON(out)
 }
@@ -171,14 +186,14 @@ func deleteTokens(c *call) ([]byte, error) {
 	if err := c.done(); err != nil {
 		return nil, err
 	}
+	gone, err := c.options.Access.DeleteTokens(c.ctx, owner, sortedIDs(ids)...)
+	if err != nil {
+		return nil, ownError(err)
+	}
 	texts := []string{}
-	for id := range ids {
-		t, err := c.options.Access.DeleteToken(c.ctx, id, owner)
-		if err != nil {
-			return nil, ownError(err)
-		}
-		access.Changed(c.ctx, "token "+t.Name, shownToken(&t), nil)
-		texts = append(texts, strconv.FormatUint(id, 10))
+	for i := range gone {
+		access.Changed(c.ctx, "token "+gone[i].Name, shownToken(&gone[i]), nil)
+		texts = append(texts, strconv.FormatUint(gone[i].ID, 10))
 	}
 	return encodeJSON(map[string]any{"tokenids": texts})
 }

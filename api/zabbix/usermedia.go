@@ -95,23 +95,45 @@ func (c *call) readMedias(p *params) (all []alert.ReceiverMedia, given bool, err
 	return all, given, nil
 }
 
-// putMedias replaces the addresses of a user. Whom an action tells keeps one: it cannot be left without.
-func (c *call) putMedias(user string, media []alert.ReceiverMedia) error {
-	config := c.options.Objects.Alerting()
+// receiverChange is what becomes of the receivers with the names of users, which have the users' addresses.
+type receiverChange struct {
+	put  []alert.Receiver
+	gone []string
+	old  []*alert.Receiver // of put and then of gone; nil for new ones
+}
+
+// add replaces the addresses of a user. Whom an action tells keeps one: it cannot be left without.
+func (r *receiverChange) add(config *alert.Config, user string, media []alert.ReceiverMedia) {
 	old := receiverOf(config, user)
 	if len(media) == 0 {
-		if old == nil {
-			return nil
+		if old != nil {
+			r.gone, r.old = append(r.gone, old.Name), append(r.old, old)
 		}
-		access.Changed(c.ctx, "receiver "+old.Name, old, nil)
-		return notAllowed(c.options.Objects.DeleteAlerting(c.ctx, "receiver", old.Name))
+		return
 	}
 	next := alert.Receiver{Name: user, Media: media}
 	if old != nil {
 		next.Name, next.Origin = old.Name, old.Origin
 	}
-	access.Changed(c.ctx, "receiver "+next.Name, old, next)
-	return c.options.Objects.ApplyAlerting(c.ctx, &alert.Config{Receivers: []alert.Receiver{next}})
+	r.put, r.old = append(r.put, next), slices.Insert(r.old, len(r.put), old)
+}
+
+// apply makes the changes or, with check, says whether they can be made.
+func (r *receiverChange) apply(c *call, check bool) error {
+	if len(r.put)+len(r.gone) == 0 {
+		return nil
+	}
+	return notAllowed(c.options.Objects.PutReceivers(c.ctx, r.put, r.gone, check))
+}
+
+// tell tells the audit log.
+func (r *receiverChange) tell(c *call) {
+	for i := range r.put {
+		access.Changed(c.ctx, "receiver "+r.put[i].Name, r.old[i], r.put[i])
+	}
+	for i, name := range r.gone {
+		access.Changed(c.ctx, "receiver "+name, r.old[len(r.put)+i], nil)
+	}
 }
 
 // getAuthentication says how people sign in, which cannot be changed by calls.

@@ -71,9 +71,11 @@ type Template struct {
 // Objects are what the snapshot of the configuration does not hold, and changes. Errors are *api.Error where the caller can do better.
 type Objects interface {
 	Groups(ctx context.Context) ([]Group, error)
-	// RenameGroup and DeleteGroup change a host group that nothing else names.
-	RenameGroup(ctx context.Context, id uint64, name string) error
-	DeleteGroup(ctx context.Context, id uint64) error
+	// Methods that take several objects change all of them or, with an error, none.
+	//
+	// RenameGroups and DeleteGroups change host groups that nothing else names.
+	RenameGroups(ctx context.Context, list []Group) error
+	DeleteGroups(ctx context.Context, ids []uint64) error
 	Templates(ctx context.Context) ([]Template, error)
 	GlobalMacros(ctx context.Context) ([]model.Macro, error)
 	// SetGlobalMacros replaces them all.
@@ -88,37 +90,30 @@ type Objects interface {
 	// Import takes over an export; what it leaves out is an error too. Compare says what it would change.
 	Import(ctx context.Context, content []byte, json bool, deletes Deletes) error
 	Compare(ctx context.Context, content []byte, json bool, deletes Deletes) ([]Difference, error)
-	// Document returns the export of one host or template as JSON. PutDocuments makes hosts and templates as their documents say: all of them
-	// or, when there is an error, none.
+	// Document returns the export of one host or template as JSON. PutDocuments makes hosts and templates as their documents say, and then gives
+	// hosts their states. What is changed is in force when it returns.
 	Document(ctx context.Context, kind, name string) ([]byte, error)
-	PutDocuments(ctx context.Context, list []Document) error
-	DeleteTemplate(ctx context.Context, name string) error
-	// The changes of a host are in force when they return.
-	DeleteHost(ctx context.Context, id model.HostID) error
-	SetHostEnabled(ctx context.Context, id model.HostID, enabled bool) error
-	LinkTemplate(ctx context.Context, id model.HostID, template string) error
-	UnlinkTemplate(ctx context.Context, id model.HostID, template string) error
+	PutDocuments(ctx context.Context, list []Document, states []HostState) error
+	DeleteTemplates(ctx context.Context, names []string) error
+	DeleteHosts(ctx context.Context, ids []model.HostID) error
 	TemplateGroups(ctx context.Context) ([]Group, error)
-	// RenameTemplateGroup and DeleteTemplateGroup change a group of templates.
-	RenameTemplateGroup(ctx context.Context, id uint64, name string) error
-	DeleteTemplateGroup(ctx context.Context, id uint64) error
+	RenameTemplateGroups(ctx context.Context, list []Group) error
+	DeleteTemplateGroups(ctx context.Context, ids []uint64) error
 	Proxies() []Proxy
 	// NetRules are the rules of network discovery, secrets hidden; ApplyNetRules puts rules over those of the same name, whose hidden secrets stay.
 	NetRules() []network.Rule
 	ApplyNetRules(ctx context.Context, c *network.Config) error
-	DeleteNetRule(ctx context.Context, name string) error
-	// PutProxy makes a proxy known or gives it another description and address; DeleteProxy removes it.
-	PutProxy(ctx context.Context, p model.Proxy) (model.ProxyID, error)
-	DeleteProxy(ctx context.Context, name string) error
+	DeleteNetRules(ctx context.Context, names []string) error
+	// PutProxies makes proxies known or gives them other descriptions and addresses; the ids are in the order of the list.
+	PutProxies(ctx context.Context, list []model.Proxy) ([]model.ProxyID, error)
+	DeleteProxies(ctx context.Context, names []string) error
 	ValueMaps(ctx context.Context) ([]ValueMap, error)
 	// Regexps are the global regular expressions by name, with the defaults that nobody has put another in place of.
 	Regexps(ctx context.Context) ([]Regexp, error)
-	PutRegexp(ctx context.Context, g *model.GlobalRegexp) error
-	DeleteRegexp(ctx context.Context, name string) error
+	PutRegexps(ctx context.Context, list []*model.GlobalRegexp) error
+	DeleteRegexps(ctx context.Context, names []string) error
 	// Alerts lists messages, the newest first.
 	Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, error)
-	// SetHostProxy assigns a host to a proxy by name; empty is the server itself.
-	SetHostProxy(ctx context.Context, id model.HostID, proxy string) error
 	// InterfaceStates says of each interface of a host whether it answers, in their order.
 	InterfaceStates(h *model.Host) []InterfaceState
 	// RuleErrors returns what the discovery rules of a host met with their last values; rules that met nothing are not in it.
@@ -126,9 +121,21 @@ type Objects interface {
 	Graphs(ctx context.Context, host model.HostID) ([]model.Graph, error)
 	// Alerting is the configuration of alerting without secrets; shared, must not be changed.
 	Alerting() *alert.Config
-	// ApplyAlerting puts objects over those of the same name, DeleteAlerting removes one.
+	// ApplyAlerting puts objects over those of the same name, DeleteAlerting removes some of one kind.
 	ApplyAlerting(ctx context.Context, c *alert.Config) error
-	DeleteAlerting(ctx context.Context, kind, name string) error
+	DeleteAlerting(ctx context.Context, kind string, names []string) error
+	// PutReceivers puts receivers over those of the same name and removes others; with check it only says whether that can be done.
+	PutReceivers(ctx context.Context, put []alert.Receiver, gone []string, check bool) error
+}
+
+// HostState is what is to become of a host besides what its document says.
+type HostState struct {
+	Host model.HostID
+	// Enabled and Proxy stay when they are nil; the empty Proxy is the server itself.
+	Enabled *bool
+	Proxy   *string
+	// Unlink and Link are technical names of templates; with those of Unlink goes what the host inherited from them.
+	Unlink, Link []string
 }
 
 // Document is a host or template as it shall be.
