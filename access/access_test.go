@@ -446,6 +446,8 @@ func TestDifference(t *testing.T) {
 	f(object{"password": "x", "n": 1}, object{"password": "y", "n": 2}, `{"n":1}`, `{"n":2}`)
 	f(nil, object{"secrets": object{"TOKEN": "x"}, "psk": "00", "psk_identity": "me", "list": []any{object{"api_token": "x"}}}, "",
 		`{"list":[{"api_token":"********"}],"psk":"********","psk_identity":"me","secrets":{"TOKEN":"********"}}`)
+	f(nil, object{"headers": []any{object{"name": "Authorization", "value": "Bearer x"}, object{"name": "Accept", "value": "y"}}, "variables": []any{object{"name": "{api_token}", "value": "x"}}}, "",
+		`{"headers":[{"name":"Authorization","value":"********"},{"name":"Accept","value":"y"}],"variables":[{"name":"{api_token}","value":"********"}]}`)
 	f(object{"a": strings.Repeat("x", maxAuditJSON), "b": 1}, nil, `{"b":1,"left_out":["a"],"shortened":true}`, "")
 	f([]any{strings.Repeat("x", maxAuditJSON)}, nil, `{"shortened":true}`, "")
 	// One item of many: the others are not in the log.

@@ -187,19 +187,29 @@ func plain(v any) any {
 }
 
 // secretWords are in the names of fields whose text is never kept.
-var secretWords = []string{"password", "secret", "psk", "token", "passphrase", "community", "private_key", "privatekey"}
+var secretWords = []string{"password", "passwd", "secret", "psk", "token", "passphrase", "community", "private_key", "privatekey", "authorization", "cookie", "api_key", "api-key", "apikey"}
+
+// namesSecret reports whether what has a name is never kept.
+func namesSecret(name string) bool {
+	lower := strings.ToLower(name)
+	if strings.HasSuffix(lower, "_id") || strings.Contains(lower, "identity") {
+		return false
+	}
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(lower, word) })
+}
 
 func redact(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
 			v[name] = redact(value)
-			lower := strings.ToLower(name)
-			for _, word := range secretWords {
-				if strings.Contains(lower, word) && !strings.HasSuffix(lower, "_id") && !strings.Contains(lower, "identity") {
-					v[name] = hide(value)
-				}
+			if namesSecret(name) {
+				v[name] = hide(value)
 			}
+		}
+		// A header, a variable or a parameter of a script tells with its name what it is.
+		if name, ok := v["name"].(string); ok && v["value"] != nil && namesSecret(name) {
+			v["value"] = hide(v["value"])
 		}
 	case []any:
 		for i := range v {

@@ -221,7 +221,7 @@ func (s *itemState) run(in value, failure error, at int64) (value, error) {
 		}
 		if ok {
 			source := c.source
-			source.FailValue = pcre.Expand(source.FailValue, groups)
+			source.FailValue = pcre.Expand(source.FailValue, groups, maxStepBytes)
 			was := failure
 			in, failure = handleFailure(source, failure)
 			if s.trace != nil {

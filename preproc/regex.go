@@ -33,11 +33,11 @@ func compileRegexStep(s model.Step) (stepFunc, error) {
 		case s.Type == model.StepCheckRegexError && groups == nil:
 			return in, nil
 		case s.Type == model.StepCheckRegexError:
-			return value{}, errVerbatim(pcre.Expand(output, groups))
+			return value{}, errVerbatim(cutTo([]byte(pcre.Expand(output, groups, maxStepBytes))))
 		case groups == nil:
 			return value{}, fmt.Errorf("%q does not match", pattern)
 		}
-		return textValue(cutTo([]byte(pcre.Expand(output, groups)))), nil
+		return textValue(cutTo([]byte(pcre.Expand(output, groups, maxStepBytes)))), nil
 	}, nil
 }
 

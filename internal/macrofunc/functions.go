@@ -24,7 +24,7 @@ func regsub(value, pattern, output string) (string, error) {
 	if err != nil || groups == nil {
 		return "", err
 	}
-	return pcre.Expand(output, groups), nil
+	return pcre.Expand(output, groups, maxResultBytes), nil
 }
 
 // regrepl replaces all matches of each pattern by its replacement.
@@ -40,7 +40,7 @@ func regrepl(value string, params []string) (string, error) {
 		if len(value) > maxResultBytes {
 			return value, nil // Apply refuses it
 		}
-		if value, err = re.Replace(value, params[i+1]); err != nil {
+		if value, err = re.Replace(value, params[i+1], maxResultBytes); err != nil {
 			return "", err
 		}
 	}

@@ -114,10 +114,11 @@ func tooLong(err error) error {
 	return fmt.Errorf("the regular expression took over %s: %w", MatchTimeout, err)
 }
 
-// Expand replaces \0 to \9 in an output template by the groups of a match.
-func Expand(template string, groups []string) string {
+// Expand replaces \0 to \9 in an output template by the groups of a match. It stops where the result has more than enough bytes, which then is longer
+// than that: a template may name a long group a thousand times.
+func Expand(template string, groups []string, enough int) string {
 	out := make([]byte, 0, len(template)+64)
-	for i := 0; i < len(template); i++ {
+	for i := 0; i < len(template) && len(out) <= enough; i++ {
 		c := template[i]
 		if c == '\\' && i+1 < len(template) && template[i+1] >= '0' && template[i+1] <= '9' {
 			i++

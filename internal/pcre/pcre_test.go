@@ -2,6 +2,7 @@ package pcre
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -58,7 +59,7 @@ func TestMatchEnds(t *testing.T) {
 func TestExpand(t *testing.T) {
 	groups := []string{"whole", "one"}
 	for template, want := range map[string]string{`\1:\0`: "one:whole", `\2x`: "x", `\\1`: `\one`, `\`: `\`, "": ""} {
-		if got := Expand(template, groups); got != want {
+		if got := Expand(template, groups, 1000); got != want {
 			t.Errorf("%s: %q, want %q", template, got, want)
 		}
 	}
@@ -79,4 +80,22 @@ func FuzzCompile(f *testing.F) {
 		_, _ = re.Match([]byte(text))
 		_, _ = re.Groups([]byte(text))
 	})
+}
+
+// A template that names a long group many times yields little more than its caller has use for.
+func TestExpand_enough(t *testing.T) {
+	long, template := strings.Repeat("a", 1000), strings.Repeat(`\0`, 1000)
+	if got := len(Expand(template, []string{long}, 5000)); got <= 5000 || got > 6000 {
+		t.Errorf("%d bytes", got)
+	}
+	for _, pattern := range []string{"a", "(?<=a)a"} { // the second needs the engine that backtracks
+		re, err := Compile(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := re.Replace(long, strings.Repeat(`\0`, 1000), 5000)
+		if err != nil || len(got) <= 5000 || len(got) > 8000 {
+			t.Errorf("%s: %d bytes, %v", pattern, len(got), err)
+		}
+	}
 }
