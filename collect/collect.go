@@ -3,9 +3,13 @@ package collect
 
 import (
 	"context"
+	"errors"
 
 	"tidemark/model"
 )
+
+// ErrStopping says that values were not stored because the server stops: their sender sends them again.
+var ErrStopping = errors.New("the server is stopping")
 
 // Sink takes batches from a collector.
 type Sink interface {

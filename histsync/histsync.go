@@ -198,7 +198,9 @@ func (s *Syncer) evaluate(ctx context.Context, st stored) {
 	// Not a second time after an error: triggers would count the same values twice.
 	if err := s.o.Evaluator.Evaluate(ctx, st.lsn, st.batch); err != nil {
 		s.unrecorded.Inc()
-		s.evaluation.report(s.logger, slog.LevelError, "events could not be recorded; they are kept and recorded later", 0, err)
+		if ctx.Err() == nil { // else a stop cut it off, which closes the event log next: that writes what waits or says why it cannot
+			s.evaluation.report(s.logger, slog.LevelError, "events could not be recorded; they are kept and recorded later", 0, err)
+		}
 	}
 	for _, o := range s.o.Observers {
 		o.Observe(st.batch)

@@ -100,13 +100,13 @@ func (h *Housekeeper) Round(ctx context.Context) {
 	now := h.o.Now()
 	freed, err := h.o.Pruner.Prune(ctx, now.UnixNano())
 	h.freed.Add(int(freed))
-	h.note("drop values past their retention", err)
+	h.note(ctx, "drop values past their retention", err)
 	deleted := h.pruneEvents(ctx, now.Add(-h.o.EventsAge).UnixNano())
 	forgotten := 0
 	if h.o.Items != nil {
 		forgotten, err = h.o.Items.ExpireItems(ctx, now.UnixNano())
 		h.items.Add(forgotten)
-		h.note("forget items without values", err)
+		h.note(ctx, "forget items without values", err)
 	}
 	took := time.Since(start)
 	h.rounds.Inc()
@@ -128,7 +128,7 @@ func (h *Housekeeper) pruneEvents(ctx context.Context, before int64) int {
 		n, err := h.o.Events.PruneEvents(ctx, before, eventsAtOnce)
 		total += n
 		h.events.Add(n)
-		h.note("delete old events", err)
+		h.note(ctx, "delete old events", err)
 		if err != nil || n < eventsAtOnce {
 			break
 		}
@@ -136,8 +136,9 @@ func (h *Housekeeper) pruneEvents(ctx context.Context, before int64) int {
 	return total
 }
 
-func (h *Housekeeper) note(what string, err error) {
-	if err == nil {
+// note reports what failed, but for what a stop cut off.
+func (h *Housekeeper) note(ctx context.Context, what string, err error) {
+	if err == nil || ctx.Err() != nil {
 		return
 	}
 	h.failures.Inc()

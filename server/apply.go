@@ -85,7 +85,7 @@ func (s *Server) applyTriggers(ctx context.Context, c *confcache.Changes) error 
 		}
 	}
 	if err := s.evaluator.Apply(ctx, changes); err != nil {
-		s.unrecorded(err)
+		s.unrecorded(ctx, err)
 	}
 	if err := s.events.Forget(ctx, changes.Deletes); err != nil {
 		return fmt.Errorf("forget deleted triggers: %w", err)
@@ -98,7 +98,7 @@ func (s *Server) applyTriggers(ctx context.Context, c *confcache.Changes) error 
 	for _, id := range c.Hosts {
 		if h, ok := c.Snapshot.HostByID(id); ok {
 			if err := s.evaluator.ItemsChanged(ctx, h.Host); err != nil {
-				s.unrecorded(err)
+				s.unrecorded(ctx, err)
 			}
 		}
 	}
@@ -106,14 +106,17 @@ func (s *Server) applyTriggers(ctx context.Context, c *confcache.Changes) error 
 }
 
 // unrecorded reports what the evaluator could not record. It has taken the change over all the same, and the event log
-// keeps what it was told and writes it later.
-func (s *Server) unrecorded(err error) {
+// keeps what it was told and writes it later; at a stop, which ends ctx, when it is closed.
+func (s *Server) unrecorded(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
 	s.logger.Error("states of triggers could not be recorded; they are kept and recorded later", "error", err)
 }
 
 // itemsChanged resolves triggers again after items of a host were declared.
 func (s *Server) itemsChanged(ctx context.Context, host string) {
-	if err := s.evaluator.ItemsChanged(ctx, host); err != nil {
+	if err := s.evaluator.ItemsChanged(ctx, host); err != nil && ctx.Err() == nil {
 		s.logger.Error("triggers could not be resolved after items were declared", "host", host, "error", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"tidemark/collect"
 	"tidemark/housekeeper"
 )
 
@@ -22,7 +23,7 @@ const stopTime = 1500 * time.Millisecond
 const drainTime = time.Second
 
 // errStopping ends requests whose values the server could not store before it stopped.
-var errStopping = errors.New("the server is stopping; the values were not stored")
+var errStopping = fmt.Errorf("%w; the values were not stored", collect.ErrStopping)
 
 // Run serves until ctx ends, then stops: first the listeners, then the pipeline along the way of a value. Values that were taken are
 // stored and answered. It returns nil when ctx ended it.
@@ -95,7 +96,8 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error {
 		<-running.Done()
 		close(stopRates)
-		time.AfterFunc(drainTime, endPipeline)
+		// The time of the pipeline begins when no request holds the configuration's database any more, which events are recorded in.
+		defer time.AfterFunc(drainTime, endPipeline)
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 		defer cancel()
 		if err := web.Shutdown(stopping); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"tidemark/collect"
 	"tidemark/collect/series"
 	wire "tidemark/wire/otlp"
 )
@@ -103,6 +104,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status = refused.status
 	case errors.Is(err, wire.ErrMessage):
 		status = http.StatusBadRequest
+	case errors.Is(err, collect.ErrStopping), r.Context().Err() != nil: // nothing is wrong here: the server stops, or the sender went away
 	default:
 		h.logger.Error("an export of OpenTelemetry could not be stored; its sender tries again", "peer", r.RemoteAddr, "error", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 	"github.com/klauspost/compress/snappy"
 
+	"tidemark/collect"
 	"tidemark/collect/series"
 	"tidemark/model"
 	"tidemark/wire/nativehistogram"
@@ -113,6 +114,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status = refused.status
 	case errors.Is(err, wire.ErrMessage):
 		status = http.StatusBadRequest
+	case errors.Is(err, collect.ErrStopping), r.Context().Err() != nil: // nothing is wrong here: the server stops, or the sender went away
 	default:
 		h.logger.Error("a remote write could not be stored; its sender tries again", "peer", r.RemoteAddr, "error", err)
 	}

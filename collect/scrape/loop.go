@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -216,7 +217,7 @@ func (t *target) end(ctx context.Context) {
 		err = w.Store(ctx)
 	}
 	w.Drop()
-	if err != nil {
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // the server that stops meanwhile keeps the target
 		t.job.s.o.Logger.Error("stale markers of a target that went could not be stored; its series end when their look-back does", "target", t.shown, "error", fmt.Errorf("%w", err))
 	}
 }

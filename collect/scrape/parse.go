@@ -280,7 +280,7 @@ func endSeries(ctx context.Context, w *series.Write, e *entry, host series.Host,
 func (t *target) fail(ctx context.Context, w *series.Write, at int64) counts {
 	t.cache.form.order = nil
 	p := &parsing{t: t, ctx: ctx, w: w, at: at}
-	if err := p.vanished(t.cache.round); err != nil {
+	if err := p.vanished(t.cache.round); err != nil && ctx.Err() == nil {
 		t.job.s.o.Logger.Error("stale markers could not be made", "target", t.shown, "error", err)
 	}
 	return counts{stale: p.counts.stale}
