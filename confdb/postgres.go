@@ -83,23 +83,31 @@ func (d *DB) reach(ctx context.Context) error {
 	}
 }
 
-// createSchema makes the schema when it is missing. One that has tables of others is refused.
+// createSchema makes the schema when it is missing. One that has tables of others is refused, and a database that cannot hold the tables.
 func (d *DB) createSchema(ctx context.Context, db *sql.DB) (string, error) {
-	var schema string
-	var found, ours, others bool
+	var schema, encoding, role, database string
+	var found, ours, others, readOnly, may bool
 	err := db.QueryRowContext(ctx, `WITH s(name) AS (SELECT trim('"' FROM current_setting('search_path')))
 		SELECT s.name, EXISTS (SELECT FROM pg_namespace WHERE nspname = s.name),
 		EXISTS (SELECT FROM pg_tables WHERE schemaname = s.name AND tablename = 'goose_db_version'),
-		EXISTS (SELECT FROM pg_tables WHERE schemaname = s.name AND tablename IN ('hosts', 'items', 'triggers')) FROM s`).Scan(&schema, &found, &ours, &others)
-	if err != nil {
+		EXISTS (SELECT FROM pg_tables WHERE schemaname = s.name AND tablename IN ('hosts', 'items', 'triggers')),
+		current_setting('server_encoding'), current_user::text, current_database()::text, pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
+		has_database_privilege(current_database(), 'CREATE') FROM s`).Scan(&schema, &found, &ours, &others, &encoding, &role, &database, &readOnly, &may)
+	switch {
+	case err != nil:
 		return schema, err
-	}
-	if others && !ours {
+	case others && !ours:
 		return schema, errors.New("it has tables of another program; choose another schema")
+	case encoding != "UTF8":
+		return schema, fmt.Errorf("the database %s is encoded in %s, which cannot hold every text; make one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", database, encoding)
+	case readOnly:
+		return schema, fmt.Errorf("the database %s can only be read there: it is a replica, or default_transaction_read_only is on; name the server that can be written", database)
+	case found:
+		return schema, nil
+	case !may:
+		return schema, fmt.Errorf("the role %s may not make it; GRANT CREATE ON DATABASE %s TO %[1]s, or CREATE SCHEMA … AUTHORIZATION %[1]s", role, database)
 	}
-	if !found {
-		_, err = db.ExecContext(ctx, "CREATE SCHEMA "+pgx.Identifier{schema}.Sanitize())
-	}
+	_, err = db.ExecContext(ctx, "CREATE SCHEMA "+pgx.Identifier{schema}.Sanitize())
 	return schema, err
 }
 

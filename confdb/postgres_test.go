@@ -157,3 +157,29 @@ func TestMove_refusesAnotherProgram(t *testing.T) {
 		t.Errorf("Open of an empty database beside config.db: %v", err)
 	}
 }
+
+// TestMove_refusesDatabase says what is wrong with a database, and what to do.
+func TestMove_refusesDatabase(t *testing.T) {
+	c, err := pgtest.Start("-cfsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Remove)
+	for _, statement := range []string{
+		"CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0", "CREATE ROLE poor LOGIN",
+		"CREATE DATABASE fixed", "ALTER DATABASE fixed SET default_transaction_read_only = on",
+	} {
+		if _, err := c.SQL("postgres", statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct{ dsn, want string }{
+		{c.DSN("latin"), "the database latin is encoded in LATIN1"},
+		{c.DSN("fixed"), "the database fixed can only be read there"},
+		{c.DSN("postgres") + " user=poor", "the role poor may not make it; GRANT CREATE ON DATABASE postgres TO poor"},
+	} {
+		if d, err := Open(t.Context(), t.TempDir(), Options{DSN: test.dsn}); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, %v, expected %q", test.dsn, d, err, test.want)
+		}
+	}
+}

@@ -24,10 +24,26 @@ func TestOpen_errors(t *testing.T) {
 	if _, err := pgtest.Exec(newer, "INSERT INTO tidemark_schema (version_id, is_applied) VALUES (9999, true)"); err != nil {
 		t.Fatal(err)
 	}
+	refusing := func(statement string) string {
+		t.Helper()
+		dsn := shared.database(t)
+		if _, err := pgtest.Exec(dsn, statement); err != nil {
+			t.Fatal(err)
+		}
+		return dsn
+	}
+	latin := refusing("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+	defer pgtest.Exec(latin, "DROP DATABASE latin WITH (FORCE)") //nolint:errcheck // the cluster goes, too
+	poor := refusing("CREATE ROLE poor LOGIN")
+	defer pgtest.Exec(poor, "DROP ROLE poor") //nolint:errcheck // the cluster goes, too
 	for _, test := range []struct {
 		name, dsn, want string
 		change          func(*Options)
 	}{
+		{"another encoding", shared.DSN("latin"), "the database latin is encoded in LATIN1", nil},
+		{"only to be read", refusing("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$"), "can only be read there: it is a replica", nil},
+		{"no rights", poor + " user=poor", "GRANT CREATE ON SCHEMA public TO poor", nil},
+		{"no schema", dsn + " search_path=none", "no schema of the search path exists in the database t", nil},
 		{"no folder", dsn, "no folder for the spool", func(o *Options) { o.SpoolDir = "" }},
 		{"small spool", dsn, "spool: 5 bytes, expected at least 1048576", func(o *Options) { o.SpoolBytes = 5 }},
 		{"mode", dsn, `mode: "odd", expected plain, partitions or timescale`, func(o *Options) { o.Mode = "odd" }},

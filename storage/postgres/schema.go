@@ -47,7 +47,10 @@ func (db *DB) connect(ctx context.Context) error {
 		err := db.pool.Ping(ctx)
 		var refused *pgconn.PgError
 		starting := errors.As(err, &refused) && (refused.Code == "57P03" || refused.Code == "53300") // starting up; too many clients
-		if err == nil || ctx.Err() != nil || (refused != nil && !starting) || time.Now().After(deadline) {
+		if err == nil {
+			return refuseDatabase(ctx, db.pool)
+		}
+		if ctx.Err() != nil || (refused != nil && !starting) || time.Now().After(deadline) {
 			return err
 		}
 		db.o.Logger.Warn("the database cannot be reached yet", "error", err)
