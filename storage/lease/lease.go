@@ -71,6 +71,8 @@ type Lease struct {
 	// key is the second number of advisory locks, table the full name of the row's table. Both are known after the first connect.
 	key   int32
 	table string
+	// placed says that connections know the schema of the tables.
+	placed bool
 }
 
 // State is what the row says.
@@ -168,7 +170,9 @@ func (l *Lease) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = create(ctx, conn)
+	if err = l.stay(ctx, conn); err == nil {
+		err = create(ctx, conn)
+	}
 	if err == nil {
 		err = conn.QueryRow(ctx, "SELECT hashtext(current_schema()), quote_ident(current_schema()) || '.tidemark_lease'").Scan(&l.key, &l.table)
 	}
@@ -177,6 +181,22 @@ func (l *Lease) connect(ctx context.Context) error {
 	}
 	l.conn = conn
 	return nil
+}
+
+// stay makes this connection and all later ones find the tables in one place.
+func (l *Lease) stay(ctx context.Context, conn *pgx.Conn) error {
+	const setting = "search_path"
+	if l.placed {
+		return nil
+	}
+	path, err := SearchPath(ctx, conn)
+	if err == nil {
+		_, err = conn.Exec(ctx, "SELECT set_config($1, $2, false)", setting, path)
+	}
+	if err == nil {
+		l.config.RuntimeParams[setting], l.placed = path, true
+	}
+	return err
 }
 
 // dial opens a connection for statements of the lease. noticed, which may be nil, gets what the database remarks on them, in the goroutine that waits for them.

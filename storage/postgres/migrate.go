@@ -123,6 +123,7 @@ func Migrate(ctx context.Context, dsn string, o MigrateOptions) (_ []MigratedTab
 		return nil, err
 	}
 	config.RuntimeParams["application_name"] = "tidemark migrate"
+	config.RuntimeParams["search_path"] = db.searchPath
 	config.RuntimeParams["idle_in_transaction_session_timeout"] = "60000"
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {

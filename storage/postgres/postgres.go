@@ -36,6 +36,8 @@ type DB struct {
 	dsn   string
 	pool  *pgxpool.Pool
 	spool pendingLog
+	// searchPath finds the tables in one schema; see lease.SearchPath.
+	searchPath string
 	// journal is the spool when servers share the database, else nil.
 	journal *journal
 	// leftover is the id of a spool that was found besides, and leftoverEnd its end; zero for none.

@@ -18,6 +18,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"tidemark/model"
+	"tidemark/storage/lease"
 )
 
 //go:embed migrations/*.sql
@@ -48,7 +49,7 @@ func (db *DB) connect(ctx context.Context) error {
 		var refused *pgconn.PgError
 		starting := errors.As(err, &refused) && (refused.Code == "57P03" || refused.Code == "53300") // starting up; too many clients
 		if err == nil {
-			return refuseDatabase(ctx, db.pool)
+			return db.stayInSchema(ctx, config)
 		}
 		if ctx.Err() != nil || (refused != nil && !starting) || time.Now().After(deadline) {
 			return err
@@ -61,6 +62,21 @@ func (db *DB) connect(ctx context.Context) error {
 		}
 		backoff = min(2*backoff, 2*time.Second)
 	}
+}
+
+// stayInSchema makes all connections find the tables in one place, and looks whether they can be there.
+func (db *DB) stayInSchema(ctx context.Context, config *pgxpool.Config) error {
+	var err error
+	if db.searchPath, err = lease.SearchPath(ctx, db.pool); err != nil {
+		return err
+	}
+	db.pool.Close()
+	config = config.Copy()
+	config.ConnConfig.RuntimeParams["search_path"] = db.searchPath
+	if db.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil {
+		return err
+	}
+	return refuseDatabase(ctx, db.pool)
 }
 
 // query runs fn with a connection for reading.

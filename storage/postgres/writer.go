@@ -250,6 +250,7 @@ func (w *writer) connect(ctx context.Context) error {
 		return err
 	}
 	setTimeouts(config.RuntimeParams, w.db.o.WriteTimeout, "tidemark writer")
+	config.RuntimeParams["search_path"] = w.db.searchPath
 	w.db.watch(config)
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { w.unreplicated = w.unreplicated || lease.Unreplicated(n) }
 	if w.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
