@@ -86,13 +86,15 @@ func (d *DB) reach(ctx context.Context) error {
 // createSchema makes the schema when it is missing. One that has tables of others is refused, and a database that cannot hold the tables.
 func (d *DB) createSchema(ctx context.Context, db *sql.DB) (string, error) {
 	var schema, encoding, role, database string
-	var found, ours, others, readOnly, may bool
+	var found, ours, others, readOnly, may, use bool
 	err := db.QueryRowContext(ctx, `WITH s(name) AS (SELECT trim('"' FROM current_setting('search_path')))
 		SELECT s.name, EXISTS (SELECT FROM pg_namespace WHERE nspname = s.name),
 		EXISTS (SELECT FROM pg_tables WHERE schemaname = s.name AND tablename = 'goose_db_version'),
 		EXISTS (SELECT FROM pg_tables WHERE schemaname = s.name AND tablename IN ('hosts', 'items', 'triggers')),
 		current_setting('server_encoding'), current_user::text, current_database()::text, pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
-		has_database_privilege(current_database(), 'CREATE') FROM s`).Scan(&schema, &found, &ours, &others, &encoding, &role, &database, &readOnly, &may)
+		has_database_privilege(current_database(), 'CREATE'),
+		coalesce((SELECT has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(n.oid, 'CREATE') FROM pg_namespace n WHERE n.nspname = s.name), false) FROM s`).
+		Scan(&schema, &found, &ours, &others, &encoding, &role, &database, &readOnly, &may, &use)
 	switch {
 	case err != nil:
 		return schema, err
@@ -102,6 +104,8 @@ func (d *DB) createSchema(ctx context.Context, db *sql.DB) (string, error) {
 		return schema, fmt.Errorf("the database %s is encoded in %s, which cannot hold every text; make one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", database, encoding)
 	case readOnly:
 		return schema, fmt.Errorf("the database %s can only be read there: it is a replica, or default_transaction_read_only is on; name the server that can be written", database)
+	case found && !use:
+		return schema, fmt.Errorf("the role %s may not use it; give the role that owns the tables, or another schema", role)
 	case found:
 		return schema, nil
 	case !may:

@@ -167,16 +167,20 @@ func TestMove_refusesDatabase(t *testing.T) {
 	t.Cleanup(c.Remove)
 	for _, statement := range []string{
 		"CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0", "CREATE ROLE poor LOGIN",
-		"CREATE DATABASE fixed", "ALTER DATABASE fixed SET default_transaction_read_only = on",
+		"CREATE DATABASE owned", "CREATE DATABASE fixed", "ALTER DATABASE fixed SET default_transaction_read_only = on",
 	} {
 		if _, err := c.SQL("postgres", statement); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if _, err := c.SQL("owned", "CREATE SCHEMA tidemark"); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct{ dsn, want string }{
 		{c.DSN("latin"), "the database latin is encoded in LATIN1"},
 		{c.DSN("fixed"), "the database fixed can only be read there"},
 		{c.DSN("postgres") + " user=poor", "the role poor may not make it; GRANT CREATE ON DATABASE postgres TO poor"},
+		{c.DSN("owned") + " user=poor", "the role poor may not use it"},
 	} {
 		if d, err := Open(t.Context(), t.TempDir(), Options{DSN: test.dsn}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, %v, expected %q", test.dsn, d, err, test.want)

@@ -35,7 +35,7 @@ func (db *DB) connect(ctx context.Context) error {
 	}
 	setTimeouts(config.ConnConfig.RuntimeParams, db.o.QueryTimeout, "tidemark reader")
 	db.watch(config.ConnConfig)
-	config.AfterConnect = db.tag
+	config.BeforeConnect, config.AfterConnect = db.pinned, db.pin
 	config.MaxConns = int32(db.o.Connections)
 	// A database that was restarted a moment ago leaves dead connections behind, however short they were idle: a read must not
 	// find that out. The round trip is small beside a read of many items.
@@ -49,7 +49,7 @@ func (db *DB) connect(ctx context.Context) error {
 		var refused *pgconn.PgError
 		starting := errors.As(err, &refused) && (refused.Code == "57P03" || refused.Code == "53300") // starting up; too many clients
 		if err == nil {
-			return db.stayInSchema(ctx, config)
+			return refuseDatabase(ctx, db.pool)
 		}
 		if ctx.Err() != nil || (refused != nil && !starting) || time.Now().After(deadline) {
 			return err
@@ -64,19 +64,27 @@ func (db *DB) connect(ctx context.Context) error {
 	}
 }
 
-// stayInSchema makes all connections find the tables in one place, and looks whether they can be there.
-func (db *DB) stayInSchema(ctx context.Context, config *pgxpool.Config) error {
-	var err error
-	if db.searchPath, err = lease.SearchPath(ctx, db.pool); err != nil {
-		return err
+// pinned makes a connection find the tables where the first one has found them.
+func (db *DB) pinned(_ context.Context, config *pgx.ConnConfig) error {
+	if db.searchPath != "" {
+		config.RuntimeParams["search_path"] = db.searchPath
 	}
-	db.pool.Close()
-	config = config.Copy()
-	config.ConnConfig.RuntimeParams["search_path"] = db.searchPath
-	if db.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil {
-		return err
+	return nil
+}
+
+// pin tags a connection; the first one, before which there is no other, looks where the tables are.
+func (db *DB) pin(ctx context.Context, conn *pgx.Conn) error {
+	if db.searchPath == "" {
+		path, err := lease.SearchPath(ctx, conn)
+		if err == nil {
+			_, err = conn.Exec(ctx, "SELECT set_config('search_path', $1, false)", path)
+		}
+		if err != nil {
+			return err
+		}
+		db.searchPath = path
 	}
-	return refuseDatabase(ctx, db.pool)
+	return db.tag(ctx, conn)
 }
 
 // query runs fn with a connection for reading.

@@ -134,7 +134,7 @@ func newNode(t testing.TB, name, socket string) *node {
 	config := fmt.Sprintf(`data: %s
 http: {listen: %q}
 trapper: {listen: %q}
-storage: {engine: postgres, dsn: "host=%s port=%s user=postgres dbname=postgres sslmode=disable", shared: true, lease: %s}
+storage: {engine: postgres, dsn: "host=%s port=%s user=tidemark dbname=postgres sslmode=disable", shared: true, lease: %s}
 configuration: {engine: postgres}
 `, filepath.Join(n.dir, "data"), n.http, n.trapper, host, port, leaseTime)
 	if err := os.WriteFile(n.config(), []byte(config), 0o600); err != nil {
@@ -282,6 +282,10 @@ func newPair(t testing.TB) *pair {
 	}
 	t.Cleanup(c.Remove)
 	p := &pair{t: t, cluster: c, desk: newDesk(t)}
+	// A role of the documentation's name: the schema of the configuration, which the first server makes, comes first in its search path.
+	if _, err := c.SQL("postgres", "CREATE ROLE tidemark LOGIN; GRANT CREATE ON SCHEMA public TO tidemark; GRANT CREATE ON DATABASE postgres TO tidemark"); err != nil {
+		t.Fatal(err)
+	}
 	socket := strings.TrimPrefix(strings.Fields(c.DSN("postgres"))[0], "host=") + "/.s.PGSQL.5432"
 	for i := range p.nodes {
 		p.nodes[i] = newNode(t, string(rune('a'+i)), socket)
