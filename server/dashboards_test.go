@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -125,7 +126,9 @@ func TestPermissions_dashboards(t *testing.T) {
 				try(change, who, "DELETE", path, "")
 			}
 			try(change, who, "PUT", path, strings.Replace(body(one.name, one.sharing), "{", `{"version":7,`, 1))
-			for list, line := range map[string]string{"/api/dashboards": `"name":"` + one.name + `"`, "/api/dashboard-file": "- name: " + one.name + "\n"} {
+			for list, line := range map[string]string{
+				"/api/dashboards": `"name":"` + one.name + `"`, "/api/dashboard-file": "- name: " + one.name + "\n", "/api/search?limit=100&q=" + url.QueryEscape(one.name): `"title":"` + one.name + `"`,
+			} {
 				if text := try(200, who, "GET", list, ""); strings.Contains(text, line) != sees {
 					t.Errorf("%s as %s has %q: %v; want %v", list, who, one.name, !sees, sees)
 				}

@@ -24,6 +24,9 @@ var pages = []page{
 	{"/hosts/values", "Latest values", "The last value of every item"},
 	{"/requests", "Requests", "Which requests load MongoDB"},
 	{"/explore", "Explore", "Ask with PromQL"},
+	{"/dashboards", "Dashboards", "Charts and tables put together by hand"},
+	{"/alerting", "Alerting", "Who is told, and what was sent"},
+	{"/storage", "Storage", "What is kept, and how long it lasts"},
 	{"/configuration", "Configuration", "Hosts, templates, items, triggers"},
 	{"/configuration/add", "Add a host", "A new host, and the command for its machine"},
 	{"/server", "Server", "How this server is doing"},
@@ -43,7 +46,11 @@ func (a *API) search(r *http.Request) (any, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	kinds := [][]SearchResult{searchPages(text), a.searchHosts(text, limit), a.searchTriggers(text, limit), a.searchShapes(text, limit), a.searchItems(text, limit)}
+	dashboards, err := a.searchDashboards(r, text)
+	if err != nil {
+		return nil, err
+	}
+	kinds := [][]SearchResult{searchPages(text), a.searchHosts(text, limit), dashboards, a.searchTriggers(text, limit), a.searchShapes(text, limit), a.searchItems(text, limit)}
 	answer := SearchAnswer{Results: []SearchResult{}}
 	// Every kind gets an equal part first, so that a thousand items do not hide the one host.
 	part := max(limit/len(kinds), 1)
@@ -57,7 +64,7 @@ func (a *API) search(r *http.Request) (any, error) {
 	if len(answer.Results) > limit {
 		answer.Results = answer.Results[:limit]
 	}
-	order := map[string]int{"host": 0, "request": 1, "item": 2, "trigger": 3, "page": 4}
+	order := map[string]int{"host": 0, "dashboard": 1, "request": 2, "item": 3, "trigger": 4, "page": 5}
 	slices.SortStableFunc(answer.Results, func(x, y SearchResult) int { return order[x.Kind] - order[y.Kind] })
 	return answer, nil
 }
@@ -89,6 +96,24 @@ func (a *API) searchHosts(text string, limit int) []SearchResult {
 		return strings.Compare(x.Title, y.Title)
 	})
 	return found[:min(len(found), limit)]
+}
+
+// searchDashboards finds dashboards that whoever asks may see.
+func (a *API) searchDashboards(r *http.Request, text string) ([]SearchResult, error) {
+	if a.options.Dashboards == nil {
+		return nil, nil
+	}
+	saved, err := a.options.Dashboards.List(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	var found []SearchResult
+	for _, d := range formatDashboards(access.From(r.Context()), saved).Dashboards {
+		if contains(d.Name, text) {
+			found = append(found, SearchResult{Kind: "dashboard", ID: d.ID, Title: d.Name, Subtitle: fmt.Sprintf("version %d", d.Version), URL: "/dashboards/" + d.ID})
+		}
+	}
+	return found, nil
 }
 
 func (a *API) searchItems(text string, limit int) []SearchResult {

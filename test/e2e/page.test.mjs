@@ -185,6 +185,11 @@ story('search: Ctrl K, type, Enter', async (page) => {
   await page.keyboard.press('Enter');
   await page.waitForURL(/\/explore/);
   await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Search' }).fill('media and');
+  await page.locator('#result-0', { hasText: 'Media and receivers' }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/alerting\/media/);
+  await page.keyboard.press('Control+k');
   await page.getByRole('combobox', { name: 'Search' }).fill('load average');
   await page.locator('#results li', { hasText: /item/ }).first().click();
   await page.waitForURL(/\/items\/\d+/);
@@ -216,6 +221,16 @@ story('latest values: search, filter, moving', async (page) => {
   await page.waitForFunction((old) => document.querySelector('.value-cell')?.title !== old, before);
   await page.reload();
   assert.equal(await page.getByRole('searchbox').inputValue(), 'system.cpu.util[all,us');
+});
+
+story('the order of a table is in the address', async (page) => {
+  await page.goto(`${target.base}/hosts`);
+  await page.locator('th button', { hasText: 'Last value' }).click();
+  await page.waitForURL(/sort=seen/);
+  await page.reload();
+  await page.locator('th[aria-sort="ascending"]', { hasText: 'Last value' }).waitFor();
+  await page.locator('th button', { hasText: 'Host' }).click();
+  await page.waitForURL((url) => !url.searchParams.has('sort')); // That is the order at first.
 });
 
 story('filters of problems are in the address', async (page) => {
@@ -257,7 +272,12 @@ story('requests: what costs most first; dragging over a part ranks it; a shape o
   await page.waitForURL(new RegExp(`shape=${id}`));
   await page.locator('[data-chart="shape-heat"]').waitFor();
   await page.reload();
-  await page.locator('[data-chart="shape-errors"]').waitFor();
+  const errors = page.locator('[data-chart="shape-errors"]');
+  await errors.focus();
+  await page.keyboard.press('Enter'); // Charts that a view reads itself have their table too.
+  await errors.locator('.chart-table tbody tr').nth(3).waitFor();
+  await page.keyboard.press('Enter');
+  await errors.locator('.chart-table').waitFor({ state: 'detached' });
   const full = page.locator(`tr[data-row="${id}"] + .detail-row .shape-full code`);
   await full.first().waitFor();
   assert.equal(await full.count(), 1);
@@ -308,6 +328,31 @@ story('explore: a query has a chart and a table', async (page) => {
   await page.waitForURL(/q=system_cpu_load/);
   await page.locator('[data-chart="explore"][data-status="ready"]').waitFor();
   await page.locator('tbody tr', { hasText: 'system_cpu_load{' }).first().waitFor();
+});
+
+story('explore: an expression over nothing says why there is nothing', async (page) => {
+  await page.goto(`${target.base}/explore?q=no_such_metric`);
+  await page.getByText('No item gives a metric no_such_metric').waitFor();
+});
+
+test('a page that cannot be loaded says so, and is there after another try', async () => {
+  const { page, close } = await openPage(browser, target.base);
+  try {
+    await page.goto(target.base);
+    await page.locator('main .page').waitFor();
+    await page.route('**/assets/**', (route) => route.abort());
+    await page.locator('.rail').getByRole('link', { name: 'Storage' }).click();
+    await page.getByRole('alert').getByText('Could not load this page.').waitFor();
+    await page.unroute('**/assets/**');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('heading', { name: 'Storage' }).waitFor();
+    await page.locator('.rail').getByRole('link', { name: 'Server' }).click();
+    await page.getByRole('heading', { name: 'Server', exact: true }).waitFor();
+    await page.locator('.rail').getByRole('link', { name: 'Configuration' }).click();
+    await page.getByRole('heading', { name: 'Configuration', exact: true }).waitFor();
+  } finally {
+    await close();
+  }
 });
 
 test('a wrong query says what is wrong', async () => {

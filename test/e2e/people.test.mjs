@@ -18,31 +18,38 @@ let base;
 let link;
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-people-'));
 
-before(async () => {
-  browser = await launch();
-  server = spawn(BIN, ['up', '--data', join(folder, 'data'), '--http', '127.0.0.1:0', '--trapper', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'pipe'] });
+/** Starts the server on an address, and gives what pattern finds in what it prints. */
+function start(address, pattern) {
+  server = spawn(BIN, ['up', '--data', join(folder, 'data'), '--http', address, '--trapper', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'pipe'] });
   let said = '';
   server.stderr.on('data', (text) => (said += text));
-  await new Promise((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     server.once('exit', (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
     let out = '';
     server.stdout.on('data', (text) => {
       out += text;
-      link = /(http:\/\/\S+\/welcome#\S+)/.exec(out)?.[1];
-      if (link !== undefined) resolve();
+      const found = pattern.exec(out)?.[1];
+      if (found !== undefined) resolve(found);
     });
   });
+}
+
+async function stop(signal) {
+  server.removeAllListeners('exit');
+  const ended = new Promise((resolve) => server.once('exit', resolve));
+  server.kill(signal);
+  await ended;
+}
+
+before(async () => {
+  browser = await launch();
+  link = await start('127.0.0.1:0', /(http:\/\/\S+\/welcome#\S+)/);
   base = new URL(link).origin;
 });
 
 after(async () => {
   await browser?.close();
-  server?.removeAllListeners('exit');
-  if (server !== undefined) {
-    const ended = new Promise((resolve) => server.once('exit', resolve));
-    server.kill();
-    await ended;
-  }
+  if (server !== undefined) await stop('SIGTERM');
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -165,6 +172,8 @@ test('sign in, make a token, change users, see the audit log, sign out', async (
   await bob.page.getByText('28 hosts').or(bob.page.getByText('29 hosts')).waitFor();
   assert.equal(await bob.page.getByRole('link', { name: 'Users' }).count(), 0);
   await page.getByRole('button', { name: 'Edit bob' }).click();
+  await page.waitForURL(/user=\d+/);
+  await page.reload(); // The address holds which form is open.
   await page.getByLabel('Disabled').check();
   await page.getByRole('button', { name: 'Save' }).click();
   await bob.page.getByRole('heading', { name: 'Sign in' }).waitFor();
@@ -230,5 +239,62 @@ test('an editor of one host group finds her hosts only, and changes one', async 
   await page.getByRole('button', { name: 'Add the host' }).click();
   await page.getByRole('heading', { name: 'of-eva is added' }).waitFor();
   assert.deepEqual(faults.filter((fault) => !/status of 4(01|03|04)/.test(fault)), []);
+  await close();
+});
+
+test('a viewer of some hosts is told on each page what needs more', async () => {
+  const ada = await openPage(browser, base);
+  await ada.page.goto(`${base}/account`);
+  await signIn(ada.page, 'ada');
+  await ada.page.getByRole('heading', { name: 'ada' }).waitFor();
+  const made = await ada.page.evaluate(
+    async (password) => (await fetch('/api/users', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ name: 'lim', role: 'viewer', all_hosts: false, groups: ['Fives'], password }) })).status,
+    PASSWORD,
+  );
+  assert.equal(made, 200);
+  await ada.close();
+
+  const { page, faults, close } = await openPage(browser, base);
+  await page.goto(`${base}/account`);
+  await signIn(page, 'lim');
+  await page.getByRole('heading', { name: 'lim' }).waitFor();
+  faults.length = 0; // Signing in began with being refused.
+  for (const [path, said] of [
+    ['/users', 'This page needs the role administrator.'],
+    ['/users/groups', 'This page needs the role administrator.'],
+    ['/audit', 'This page needs the role administrator.'],
+    ['/alerting/media', 'This page needs the role editor on all hosts.'],
+    ['/configuration', 'Your role cannot change hosts and templates.'],
+    ['/server', 'Your role holds on some hosts only'],
+    ['/storage', 'Your role holds on some hosts only'],
+  ]) {
+    await page.goto(base + path);
+    await page.getByText(said).waitFor();
+    assert.equal(await page.locator('.failure').count(), 0, path);
+  }
+  for (const path of ['/', '/problems', '/hosts', '/hosts/values', '/requests', '/explore?q=evil', '/dashboards', '/alerting']) {
+    await page.goto(base + path);
+    await settled(page);
+    assert.equal(await page.locator('.failure').count(), 0, path);
+  }
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('the server is killed and started again: the page says so and goes on', async () => {
+  const { page, close } = await openPage(browser, base);
+  await page.goto(`${base}/hosts`);
+  await signIn(page, 'ada');
+  const rows = page.locator('main tbody tr');
+  await rows.nth(100).waitFor();
+  await stop('SIGKILL');
+  await page.getByRole('button', { name: 'no contact' }).waitFor();
+  assert.ok((await rows.count()) > 100, 'what was shown is gone');
+  await page.locator('.rail').getByRole('link', { name: 'Problems' }).click();
+  await page.getByRole('alert').getByText('the server cannot be reached').waitFor();
+  await start(new URL(base).host, /(Tidemark is at)/);
+  await page.locator('.live.on').waitFor();
+  await page.locator('.failure').waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Account: ada' }).waitFor(); // The session is kept on the server.
   await close();
 });

@@ -4,6 +4,7 @@ import { choicesFor, placeOf, taken } from '../src/explore/complete.ts';
 import { explained } from '../src/explore/explain.ts';
 import { csvOf, jsonOf } from '../src/explore/export.ts';
 import { tokensOf } from '../src/explore/tokens.ts';
+import { metricsOf, unitsOf } from '../src/explore/units.ts';
 
 const KNOWN = { metrics: ['net_if_in', 'net_if_out', 'system_cpu_util'], labels: ['__name__', 'host', 'ifname'], values: ['db-1', 'db"2'] };
 
@@ -83,4 +84,30 @@ test('an answer as a file', () => {
   ];
   expect(csvOf(series)).toBe('time,"x{host=""a""b""}","value"\r\n1970-01-01T00:00:01.000Z,1.5,\r\n1970-01-01T00:00:02.000Z,NaN,3\r\n');
   expect(JSON.parse(jsonOf('x', series))).toEqual({ query: 'x', series: [{ labels: { __name__: 'x', host: 'a"b' }, values: [[1000, '1.5'], [2000, 'NaN']] }, { labels: {}, values: [[2000, '3']] }] });
+});
+
+test('the unit of an expression is that of its metrics, where arithmetic does not change it', () => {
+  const units = new Map([['net_if_in', 'B'], ['net_if_out', 'B'], ['system_cpu_util', '%'], ['system_boottime', 'unixtime'], ['load', '']]);
+  const all: [string, string][] = [
+    ['system_cpu_util', '%'],
+    ['system_cpu_util{host="net_if_in"}[5m] offset 1d', '%'],
+    ['max by (host) (system_cpu_util)', '%'],
+    ['topk(5, avg_over_time(system_cpu_util[5m]))', '%'],
+    ['rate(net_if_in[1m])', 'B/s'],
+    ['sum(rate(net_if_in[1m])) by (host) > 10', 'B/s'],
+    ['net_if_in or net_if_out', 'B'],
+    ['rate(load[1m])', '/s'],
+    ['rate(net_if_in[1m]) * 8', ''],
+    ['net_if_in / net_if_out', ''],
+    ['net_if_in or system_cpu_util', ''],
+    ['count(net_if_in)', ''],
+    ['net_if_in > bool 3', ''],
+    ['timestamp(net_if_in)', ''],
+    ['system_boottime', ''],
+    ['unknown_metric', ''],
+    ['1 + 1', ''],
+    ['sum by (host', ''],
+  ];
+  for (const [expression, unit] of all) expect([expression, unitsOf(expression, units)]).toEqual([expression, unit]);
+  expect(metricsOf('sum by (host) (rate(net_if_in{ifname="x"}[1m])) / on (host) system_cpu_util')).toEqual(['net_if_in', 'system_cpu_util']);
 });

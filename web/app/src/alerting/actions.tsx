@@ -4,19 +4,23 @@ import { useState } from 'preact/hooks';
 import { type Action, type Alerting, deleteAlerting, putAlerting } from '../api/alerting.ts';
 import { said, Sure } from '../part/form.tsx';
 import { Empty } from '../part/notice.tsx';
+import { useOpened } from '../part/opened.ts';
 import { ActionForm } from './actionform.tsx';
 import { stepWords, whenWords, whoWords } from './words.ts';
 
+const NEW: Action = { name: '', conditions: [{ type: 'severity', value: 'average' }], operations: [{ receivers: [] }], recovery: null };
+
 export function Actions({ alerting, changed }: { alerting: Alerting; changed: () => void }) {
   const [failure, setFailure] = useState('');
-  const [edited, setEdited] = useState<{ action: Action; fresh: boolean } | null>(null);
+  const form = useOpened('action');
   const actions = alerting.actions ?? [];
   const done = (saved: boolean): void => {
-    setEdited(null);
+    form.close();
     if (saved) changed();
   };
-  if (edited !== null) return <ActionForm alerting={alerting} action={edited.action} fresh={edited.fresh} done={done} />;
-  const start = (): void => setEdited({ action: { name: '', conditions: [{ type: 'severity', value: 'average' }], operations: [{ receivers: [] }], recovery: null }, fresh: true });
+  const fresh = form.now?.name === '';
+  const edited = fresh ? NEW : form.now === null ? undefined : actions.find((action) => action.name === form.now!.name);
+  if (edited !== undefined) return <ActionForm alerting={alerting} action={edited} fresh={fresh} done={done} />;
   const turn = async (action: Action): Promise<void> => {
     try {
       await putAlerting({ actions: [{ ...action, disabled: !action.disabled }] });
@@ -41,7 +45,7 @@ export function Actions({ alerting, changed }: { alerting: Alerting; changed: ()
               {action.name} {action.disabled && <span class="muted">disabled</span>}
             </h2>
             <span class="row-buttons">
-              <button type="button" class="small" onClick={() => setEdited({ action, fresh: false })}>
+              <button type="button" class="small" onClick={() => form.open('action', action.name)}>
                 Edit
               </button>
               <button type="button" class="small" onClick={() => void turn(action)}>
@@ -55,7 +59,7 @@ export function Actions({ alerting, changed }: { alerting: Alerting; changed: ()
         </section>
       ))}
       <p>
-        <button type="button" onClick={start}>
+        <button type="button" onClick={() => form.add('action')}>
           New action
         </button>
       </p>

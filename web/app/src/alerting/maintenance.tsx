@@ -59,7 +59,7 @@ const tagOf = (text: string): { tag: string; value?: string } => {
 };
 
 function NewMaintenance({ taken, offset, changed }: { taken: string[]; offset: number; changed: () => void }) {
-  const hosts = useLoad((signal) => getHosts({ limit: 1_000 }, signal), []);
+  const hosts = useLoad((signal) => getHosts({ limit: 10_000 }, signal), []);
   const groups = [...new Set((hosts.data?.hosts ?? []).flatMap((host) => host.groups))].sort();
   const [name, setName] = useState('');
   const [what, setWhat] = useState('');

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { type Alerting, deleteAlerting, type Media, type Receiver, testAlert } from '../api/alerting.ts';
 import { Choice, Field, Form, Sure } from '../part/form.tsx';
 import { Empty } from '../part/notice.tsx';
+import { useOpened } from '../part/opened.ts';
 import { type Column, Table } from '../part/table.tsx';
 import { newMedia } from './draft.ts';
 import { ImportMedia, MediaForm, ReceiverForm } from './mediaform.tsx';
@@ -11,17 +12,20 @@ import { mediaWords } from './words.ts';
 
 export function MediaView({ alerting, changed }: { alerting: Alerting; changed: () => void }) {
   const [failure, setFailure] = useState('');
-  const [form, setForm] = useState<{ media?: Media; receiver?: Receiver; fresh: boolean } | null>(null);
+  const form = useOpened('media', 'receiver');
   const media = alerting.media ?? [];
   const receivers = alerting.receivers ?? [];
   const done = (saved: boolean): void => {
-    setForm(null);
+    form.close();
     if (saved) changed();
   };
-  if (form?.media !== undefined) return <MediaForm alerting={alerting} media={form.media} fresh={form.fresh} done={done} />;
-  if (form?.receiver !== undefined) return <ReceiverForm alerting={alerting} receiver={form.receiver} fresh={form.fresh} done={done} />;
-  const edit = (to: { media?: Media; receiver?: Receiver }) => (
-    <button type="button" class="small" onClick={() => setForm({ ...to, fresh: false })}>
+  const fresh = form.now?.name === '';
+  const editedMedia = form.now?.kind !== 'media' ? undefined : fresh ? newMedia('', 'mail') : media.find((one) => one.name === form.now!.name);
+  if (editedMedia !== undefined) return <MediaForm alerting={alerting} media={editedMedia} fresh={fresh} done={done} />;
+  const editedReceiver = form.now?.kind !== 'receiver' ? undefined : fresh ? { name: '', media: [{ media: media[0]?.name ?? '', to: '' }] } : receivers.find((one) => one.name === form.now!.name);
+  if (editedReceiver !== undefined) return <ReceiverForm alerting={alerting} receiver={editedReceiver} fresh={fresh} done={done} />;
+  const edit = (kind: 'media' | 'receiver', name: string) => (
+    <button type="button" class="small" onClick={() => form.open(kind, name)}>
       Edit
     </button>
   );
@@ -29,7 +33,7 @@ export function MediaView({ alerting, changed }: { alerting: Alerting; changed: 
     { id: 'name', title: 'Media type', class: 'anywhere', cell: (one) => one.name, sort: (one) => one.name },
     { id: 'how', title: 'How', class: 'anywhere', cell: (one) => mediaWords(one) },
     { id: 'state', title: 'State', minor: true, cell: (one) => (one.disabled ? 'disabled' : 'enabled') },
-    { id: 'do', title: '', number: true, cell: (one) => <span class="row-buttons">{edit({ media: one })}<Sure label="Delete" again={`Delete ${one.name}?`} run={() => deleteAlerting('media', one.name).then(changed)} failed={setFailure} /></span> },
+    { id: 'do', title: '', number: true, cell: (one) => <span class="row-buttons">{edit('media', one.name)}<Sure label="Delete" again={`Delete ${one.name}?`} run={() => deleteAlerting('media', one.name).then(changed)} failed={setFailure} /></span> },
   ];
   const receiverColumns: Column<Receiver>[] = [
     { id: 'name', title: 'Receiver', class: 'anywhere', cell: (one) => one.name, sort: (one) => one.name },
@@ -44,7 +48,7 @@ export function MediaView({ alerting, changed }: { alerting: Alerting; changed: 
           </div>
         )),
     },
-    { id: 'do', title: '', number: true, cell: (one) => <span class="row-buttons">{edit({ receiver: one })}<Sure label="Delete" again={`Delete ${one.name}?`} run={() => deleteAlerting('receiver', one.name).then(changed)} failed={setFailure} /></span> },
+    { id: 'do', title: '', number: true, cell: (one) => <span class="row-buttons">{edit('receiver', one.name)}<Sure label="Delete" again={`Delete ${one.name}?`} run={() => deleteAlerting('receiver', one.name).then(changed)} failed={setFailure} /></span> },
   ];
   return (
     <>
@@ -58,7 +62,7 @@ export function MediaView({ alerting, changed }: { alerting: Alerting; changed: 
         <h2 id="media-title">Media types</h2>
         {media.length === 0 ? <p class="muted">There are none.</p> : <Table caption="Media types" columns={mediaColumns} rows={media} rowKey={(one) => one.name} sort="name" />}
         <p>
-          <button type="button" onClick={() => setForm({ media: newMedia('', 'mail'), fresh: true })}>
+          <button type="button" onClick={() => form.add('media')}>
             New media type
           </button>
         </p>
@@ -68,7 +72,7 @@ export function MediaView({ alerting, changed }: { alerting: Alerting; changed: 
         {receivers.length === 0 ? <p class="muted">There are none.</p> : <Table caption="Receivers" columns={receiverColumns} rows={receivers} rowKey={(one) => one.name} sort="name" />}
         {media.length > 0 && (
           <p>
-            <button type="button" onClick={() => setForm({ receiver: { name: '', media: [{ media: media[0]!.name, to: '' }] }, fresh: true })}>
+            <button type="button" onClick={() => form.add('receiver')}>
               New receiver
             </button>
           </p>

@@ -31,10 +31,16 @@ export function Messages() {
     const timer = setInterval(() => !document.hidden && log.reload(), LOOK_MS);
     return () => clearInterval(timer);
   }, [log.data, older.length]);
+  const [failure, setFailure] = useState<Error | null>(null);
   const more = async (): Promise<void> => {
-    const page = await getAlerts({ state, limit: 100, cursor: next ?? '' });
-    setOlder([...older, ...page.alerts]);
-    setNext(page.next);
+    setFailure(null);
+    try {
+      const page = await getAlerts({ state, limit: 100, cursor: next ?? '' });
+      setOlder([...older, ...page.alerts]);
+      setNext(page.next);
+    } catch (error) {
+      setFailure(error as Error);
+    }
   };
   const rows = [...(log.data?.alerts ?? []), ...older];
   return (
@@ -55,7 +61,8 @@ export function Messages() {
         </Empty>
       )}
       {rows.length > 0 && <Table caption="Messages" columns={COLUMNS} rows={rows} rowKey={(alert) => alert.id} dimmed={log.loading && log.data === null} />}
-      {next !== undefined && (
+      {failure !== null && <Failure error={failure} retry={() => void more()} />}
+      {next !== undefined && failure === null && (
         <button type="button" class="more" onClick={() => void more()}>
           Older messages
         </button>

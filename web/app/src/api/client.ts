@@ -126,10 +126,23 @@ export interface PromAnswer {
   status: string;
   data: { resultType: 'matrix' | 'vector' | 'scalar' | 'string'; result: PromSeries[] | [number, string] };
   warnings?: string[];
+  infos?: string[];
 }
 
-export const queryRange = (query: string, from: number, to: number, step: number, signal?: AbortSignal): Promise<PromAnswer> =>
-  get('the query', '/api/v1/query_range', { query, start: from / 1000, end: to / 1000, step: step / 1000 }, signal);
+/** What is known of a metric. */
+export interface Metric {
+  type: string;
+  help: string;
+  unit: string;
+}
+
+/** queryRange asks for at most limit series; all without one. */
+export const queryRange = (query: string, from: number, to: number, step: number, signal?: AbortSignal, limit?: number): Promise<PromAnswer> =>
+  get('the query', '/api/v1/query_range', { query, start: from / 1000, end: to / 1000, step: step / 1000, limit }, signal);
+
+/** getMetric reads what is known of a metric, which may be nothing. */
+export const getMetric = async (name: string, signal?: AbortSignal): Promise<Metric | undefined> =>
+  (await get<{ data: Record<string, Metric[]> }>('the unit', '/api/v1/metadata', { metric: name }, signal)).data[name]?.[0];
 
 export const queryInstant = (query: string, at: number, signal?: AbortSignal): Promise<PromAnswer> =>
   get('the query', '/api/v1/query', { query, time: at / 1000 }, signal);
@@ -146,6 +159,7 @@ export async function getMetrics(signal?: AbortSignal): Promise<string> {
     if (signal?.aborted) throw error;
     throw new ApiError("the server's own figures", 'the server cannot be reached', 0);
   }
-  if (!response.ok) throw new ApiError("the server's own figures", `the server answered ${response.status}`, response.status);
+  if (response.status === 401) me.set(null);
+  if (!response.ok) throw new ApiError("the server's own figures", reason(await readBody(response), response), response.status);
   return response.text();
 }

@@ -5,7 +5,6 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Problem } from '../api/types.ts';
 import { formatValue } from '../format/number.ts';
 import type { ChartSpec } from '../item/sections.ts';
-import { Icon } from '../part/icon.tsx';
 import { Failure } from '../part/notice.tsx';
 import { useCell } from '../state/cell.ts';
 import { serverNow } from '../state/live.ts';
@@ -17,7 +16,7 @@ import { Legend, type LegendHandle, readAt } from './legend.tsx';
 import { placeMarks } from './marks.ts';
 import { Plot } from './plot.ts';
 import { newestOf, prepare, type Prepared } from './prepare.ts';
-import { ChartTable } from './table.tsx';
+import { ChartTable, TableButton } from './table.tsx';
 
 interface Props {
   board: Board;
@@ -118,10 +117,7 @@ export function Chart({ board, spec, section, height, marks = NO_MARKS }: Props)
     >
       <figcaption>
         <span class="chart-title">{spec.title}</span>
-        <button class="quiet chart-button" type="button" aria-pressed={asTable} title={asTable ? 'Show the chart' : 'Show as a table'} onClick={() => setAsTable(!asTable)}>
-          <Icon name={asTable ? 'chart' : 'table'} />
-          <span class="unseen">{asTable ? 'Show the chart' : 'Show as a table'}</span>
-        </button>
+        <TableButton on={asTable} set={setAsTable} />
         <time class="chart-when" ref={when} />
         {spec.series.length === 1 && <b class="chart-value" ref={single} />}
       </figcaption>

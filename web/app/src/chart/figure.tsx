@@ -1,7 +1,7 @@
 // A chart of columns that a view has read itself. It looks like the charts of items, shares their crosshair and their place for the axis, so that
 // charts below each other have one time axis.
 
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ChartSpec } from '../item/sections.ts';
 import { useCell } from '../state/cell.ts';
 import { paletteVersion, readPalette } from '../state/theme.ts';
@@ -10,6 +10,7 @@ import { clockTime } from '../time/clock.ts';
 import { Legend, type LegendHandle, readAt } from './legend.tsx';
 import { Plot } from './plot.ts';
 import type { Prepared } from './prepare.ts';
+import { ChartTable, TableButton } from './table.tsx';
 
 export interface FigureLine {
   name: string;
@@ -44,6 +45,7 @@ export function Figure({ id, title, units, at, lines, window, height, top, onDra
   const latest = useRef({ at, lines, window, onDrag });
   latest.current = { at, lines, window, onDrag };
   const version = useCell(paletteVersion);
+  const [asTable, setAsTable] = useState(false);
 
   useEffect(() => {
     const element = place.current!;
@@ -73,30 +75,41 @@ export function Figure({ id, title, units, at, lines, window, height, top, onDra
   useEffect(() => plot.current?.recolour(readPalette()), [version]);
 
   const nothing = lines.every((line) => line.values.every((value) => value === null));
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.target !== event.currentTarget) return;
+    if (event.key === 'ArrowLeft' || event.key === 'ArrowRight') {
+      plot.current?.step((event.key === 'ArrowLeft' ? -1 : 1) * (event.shiftKey ? 10 : 1));
+      event.preventDefault();
+    } else if (event.key === 'Enter') setAsTable(!asTable);
+    else if (event.key === 'Escape') plot.current?.leave();
+  };
   return (
-    <figure class="chart" data-chart={id} data-status="ready" aria-label={`${title}${nothing ? ': no values' : ''}`}>
+    <figure class="chart" tabIndex={0} data-chart={id} data-status="ready" aria-label={`${title}${nothing ? ': no values' : ''}`} onKeyDown={onKeyDown}>
       <figcaption>
         <span class="chart-title">{title}</span>
+        <TableButton on={asTable} set={setAsTable} />
         <time class="chart-when" ref={when} />
         {lines.length === 1 && <b class="chart-value" ref={single} />}
       </figcaption>
-      <div class="chart-place">
+      <div class={asTable ? 'chart-place hidden' : 'chart-place'}>
         <div class="chart-canvas" ref={(element) => {
           place.current = element;
           if (element !== null) element.style.height = `${height}px`;
         }} />
         {nothing && <div class="chart-over muted">No values in this range</div>}
       </div>
-      {lines.length > 1 && <Legend handle={legend} spec={spec} />}
+      {lines.length > 1 && !asTable && <Legend handle={legend} spec={spec} />}
+      {asTable && <ChartTable spec={spec} units={units} prepared={preparedOf(at, lines)} />}
     </figure>
   );
 }
 
+const preparedOf = (at: number[], lines: FigureLine[]): Prepared => ({ at, lines: lines.map(({ values }) => ({ values, drawn: values, min: null, max: null })), band: false });
+
 function draw(plot: Plot, element: HTMLElement, { at, lines, window }: { at: number[]; lines: FigureLine[]; window: { from: number; to: number } }, units: string): void {
   const width = element.clientWidth;
   if (width === 0) return;
-  const prepared: Prepared = { at, lines: lines.map(({ values }) => ({ values, drawn: values, min: null, max: null })), band: false };
-  plot.draw(prepared, window, { width, height: element.clientHeight }, units);
+  plot.draw(preparedOf(at, lines), window, { width, height: element.clientHeight }, units);
 }
 
 function newestOf(values: (number | null)[]): number | null {

@@ -2,6 +2,7 @@
 
 import { formatValue } from '../format/number.ts';
 import type { ChartSpec } from '../item/sections.ts';
+import { Icon } from '../part/icon.tsx';
 import { dateTime } from '../time/clock.ts';
 import type { Prepared } from './prepare.ts';
 
@@ -37,5 +38,16 @@ export function ChartTable({ spec, units, prepared }: { spec: ChartSpec; units: 
         </tbody>
       </table>
     </div>
+  );
+}
+
+/** TableButton turns a chart into its table and back. */
+export function TableButton({ on, set, picture = 'chart' }: { on: boolean; set: (on: boolean) => void; picture?: 'chart' | 'bars' }) {
+  const words = on ? `Show the ${picture}` : 'Show as a table';
+  return (
+    <button class="quiet chart-button" type="button" aria-pressed={on} title={words} onClick={() => set(!on)}>
+      <Icon name={on ? 'chart' : 'table'} />
+      <span class="unseen">{words}</span>
+    </button>
   );
 }

@@ -38,7 +38,7 @@ export function ticksBetween(low: number, high: number, count: number, binary: b
   const wanted = Math.max(1, Math.round((count * reach) / (high - low)));
   let parts = wanted;
   let least = Infinity;
-  for (let n = 1; n <= wanted + 2; n++) {
+  for (let n = 1; n <= wanted + (count > 2 ? 2 : 1); n++) {
     const cost = costOf(reach / n / unit) + Math.abs(n - wanted) * (n > wanted ? 0.5 : 0.4);
     if (cost < least) [parts, least] = [n, cost];
   }

@@ -1,18 +1,18 @@
 // States over time: a bar for each item, cut where its value changed. The same time axis as the charts, so that they can be read together.
 
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { getStates, type ItemStates, type State } from '../api/dashboards.ts';
 import { plural } from '../format/number.ts';
-import { Icon } from '../part/icon.tsx';
 import { Link } from '../part/link.tsx';
 import { useLoad } from '../part/load.ts';
 import { Failure } from '../part/notice.tsx';
 import { useCell } from '../state/cell.ts';
 import { missed, serverNow } from '../state/live.ts';
-import { type TimeWindow, windowKey, windowNow } from '../state/window.ts';
+import { type TimeWindow, windowKey, windowNow, zoomBack, zoomTo } from '../state/window.ts';
 import { axisTimes, dateTime } from '../time/clock.ts';
 import { aheadOfUTC } from '../time/zone.ts';
 import { assignSlots } from './colour.ts';
+import { TableButton } from './table.tsx';
 
 export interface StateItem {
   id: string;
@@ -30,6 +30,7 @@ interface Props {
 const REFRESH_MS = 5_000;
 const MAX_ITEMS = 20;
 const MAX_ROWS = 200;
+const MIN_DRAG = 6;
 
 export function Timeline({ id, title, items, changedOnly = false }: Props) {
   const key = useCell(windowKey);
@@ -55,10 +56,7 @@ export function Timeline({ id, title, items, changedOnly = false }: Props) {
     <figure class={items.length === 1 ? 'timeline single' : 'timeline'} data-chart={id} data-status="ready" aria-label={describe(title, rows, items)}>
       <figcaption>
         <span class="chart-title">{title}</span>
-        <button class="quiet chart-button" type="button" aria-pressed={asTable} title={asTable ? 'Show the bars' : 'Show as a table'} onClick={() => setAsTable(!asTable)}>
-          <Icon name={asTable ? 'chart' : 'table'} />
-          <span class="unseen">{asTable ? 'Show the bars' : 'Show as a table'}</span>
-        </button>
+        <TableButton on={asTable} set={setAsTable} picture="bars" />
       </figcaption>
       {asTable ? <StateTable rows={rows} items={items} /> : <Bars rows={rows} items={items} window={window} />}
       {rows.some((row) => row.truncated) && <p class="muted timeline-note">Too many values for the whole range; the newest are shown.</p>}
@@ -80,8 +78,26 @@ function describe(title: string, rows: ItemStates[], items: StateItem[]): string
 function Bars({ rows, items, window }: { rows: ItemStates[]; items: StateItem[]; window: TimeWindow }) {
   const slots = useMemo(() => assignSlots(rows.flatMap((row) => row.states.map(textOf))), [rows]);
   const share = (at: number): number => (100 * (at - window.from)) / (window.to - window.from);
+  const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
+  const place = useRef<HTMLDivElement>(null);
+  // All bars stand below each other, so the first one tells where the time axis is.
+  const at = (event: PointerEvent): number => {
+    const bar = place.current!.querySelector('.timeline-bar')!.getBoundingClientRect();
+    return Math.min(bar.width, Math.max(0, event.clientX - bar.left));
+  };
+  const begin = (event: PointerEvent): void => {
+    if (event.button !== 0 || !(event.target as Element).closest('.timeline-bar')) return;
+    place.current!.setPointerCapture(event.pointerId);
+    setDrag({ from: at(event), to: at(event) });
+  };
+  const end = (): void => {
+    setDrag(null);
+    if (drag === null || Math.abs(drag.to - drag.from) < MIN_DRAG) return;
+    const time = (x: number): number => window.from + (x / place.current!.querySelector('.timeline-bar')!.clientWidth) * (window.to - window.from);
+    zoomTo(time(Math.min(drag.from, drag.to)), time(Math.max(drag.from, drag.to)));
+  };
   return (
-    <>
+    <div class="timeline-rows" ref={place} onPointerDown={begin} onPointerMove={(event) => drag !== null && setDrag({ ...drag, to: at(event) })} onPointerUp={end} onPointerCancel={() => setDrag(null)} onDblClick={zoomBack}>
       {rows.map((row) => (
         <div class="timeline-row" key={row.id}>
           <Link to={`/items/${row.id}`} class="timeline-name">
@@ -104,11 +120,12 @@ function Bars({ rows, items, window }: { rows: ItemStates[]; items: StateItem[];
                 </span>
               );
             })}
+            {drag !== null && <span class="timeline-drag" style={{ left: `${Math.min(drag.from, drag.to)}px`, width: `${Math.abs(drag.to - drag.from)}px` }} />}
           </div>
         </div>
       ))}
       <Axis window={window} />
-    </>
+    </div>
   );
 }
 

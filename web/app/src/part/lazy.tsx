@@ -4,22 +4,39 @@ import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { Failure } from './notice.tsx';
 
+type Load<P> = () => Promise<ComponentType<P>>;
+
 interface Props<P> {
-  load: () => Promise<ComponentType<P>>;
+  load: Load<P>;
   props: P;
 }
 
+// What was loaded once is there at once the next time.
+const views = new WeakMap<object, unknown>();
+
+/** Lazy shows the view that load gives; load must be the same function each time. */
 export function Lazy<P extends object>({ load, props }: Props<P>) {
-  const [View, setView] = useState<ComponentType<P> | null>(null);
-  const [failure, setFailure] = useState<Error | null>(null);
+  const [failed, setFailed] = useState<object | null>(null);
   const [round, setRound] = useState(0);
+  const [, loaded] = useState(0);
+  const View = views.get(load) as ComponentType<P> | undefined;
   useEffect(() => {
+    if (views.has(load)) return;
+    let left = false;
     load().then(
-      (view) => setView(() => view),
-      // After an update of the server the file of this part has another name.
-      () => setFailure(new Error('reload the page: the server may have been updated')),
+      (view) => {
+        views.set(load, view);
+        if (!left) loaded((n) => n + 1);
+      },
+      () => !left && setFailed(() => load), // a function by itself would be called
     );
-  }, [round]);
-  if (View !== null) return <View {...props} />;
-  return failure === null ? <div class="page loading" /> : <Failure error={failure} retry={() => (setFailure(null), setRound(round + 1))} />;
+    return () => {
+      left = true;
+    };
+  }, [load, round]);
+  if (View !== undefined) return <View {...props} />;
+  if (failed !== load) return <div class="page loading" />;
+  // After an update of the server the file of this part has another name.
+  const error = { what: 'this page', detail: 'the server cannot be reached, or it was updated: then reload the page' };
+  return <Failure error={error} retry={() => (setFailed(null), setRound(round + 1))} />;
 }

@@ -40,6 +40,33 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
+/** NotYours stands where a page would be that somebody's role does not show. */
+export function NotYours({ role }: { role: string }) {
+  return (
+    <Empty title={`This page needs the role ${role}.`}>
+      <p class="muted">Ask an administrator for it.</p>
+    </Empty>
+  );
+}
+
+/** NotWhole says why a part of a page is missing for those who see some hosts only. */
+export function NotWhole({ children }: { children: ComponentChildren }) {
+  return <p class="notice">{children} Your role holds on some hosts only; those who see all hosts find it here.</p>;
+}
+
+/** NoMatch stands where rows would be when the filters leave none. */
+export function NoMatch({ what, clear }: { what: string; clear: () => void }) {
+  return (
+    <Empty title={`No ${what} matches.`}>
+      <p>
+        <button type="button" onClick={clear}>
+          Clear the filters
+        </button>
+      </p>
+    </Empty>
+  );
+}
+
 /** Command is a line to copy into a shell. */
 export function Command({ text }: { text: string }) {
   const [copied, setCopied] = useState(false);

@@ -26,19 +26,23 @@ export function RangePicker() {
     return () => removeEventListener('pointerdown', away);
   }, [open]);
 
+  const close = (): void => {
+    setOpen(false);
+    box.current?.querySelector<HTMLElement>('.range-now')?.focus();
+  };
   const choose = (next: Range): void => {
     chooseRange(next);
-    setOpen(false);
-    box.current?.querySelector('button')?.focus();
+    close();
   };
   return (
-    <div class="range" ref={box} onKeyDown={(event) => event.key === 'Escape' && setOpen(false)}>
+    <div class="range" ref={box} onKeyDown={(event) => open && event.key === 'Escape' && close()}>
       <button type="button" class="quiet range-move" title="Half a range back  [" aria-label="Half a range back" onClick={() => moveWindow(-0.5)}>
         <Icon name="back" />
       </button>
       <button type="button" class="quiet range-now" aria-haspopup="dialog" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name="clock" />
         <span>{rangeText(range)}</span>
+        <small class="muted range-zone">{zoneName()}</small>
       </button>
       <button type="button" class="quiet range-move" title="Half a range forward  ]" aria-label="Half a range forward" onClick={() => moveWindow(0.5)}>
         <Icon name="forward" />

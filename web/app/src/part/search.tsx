@@ -5,7 +5,8 @@ import { getSearch } from '../api/client.ts';
 import type { SearchResult } from '../api/types.ts';
 import { Cell, useCell } from '../state/cell.ts';
 import { go, href } from '../state/route.ts';
-import { PAGES } from '../view/pages.ts';
+import { type Me, me, mayEditSome } from '../state/me.ts';
+import { PAGES, PARTS } from '../view/pages.ts';
 import { Icon } from './icon.tsx';
 import { useLater, useLoad } from './load.ts';
 
@@ -17,7 +18,7 @@ export function SearchButton() {
   return (
     <button type="button" class="search-button" aria-keyshortcuts="Control+K Meta+K" onClick={() => searchOpen.set(true)}>
       <Icon name="search" />
-      <span class="search-hint">Search hosts, items, triggers</span>
+      <span class="search-hint">Search hosts, items, triggers, shapes</span>
       <kbd>{COMMAND_KEY}</kbd>
     </button>
   );
@@ -33,7 +34,8 @@ function SearchBox() {
   const dialog = useRef<HTMLDialogElement>(null);
   const query = useLater(text.trim(), 80);
   const found = useLoad(async (signal) => (query === '' ? { results: [] } : getSearch(query, signal)), [query]);
-  const results = [...pagesFor(text), ...(found.data?.results ?? []).filter((result) => result.kind !== 'page')];
+  const who = useCell(me);
+  const results = [...pagesFor(text, who), ...(found.data?.results ?? []).filter((result) => result.kind !== 'page')];
   const at = Math.min(chosen, Math.max(0, results.length - 1));
 
   useEffect(() => {
@@ -59,7 +61,7 @@ function SearchBox() {
     <dialog class="search floating" ref={dialog} aria-label="Search" onClose={close} onClick={(event) => event.target === dialog.current && close()}>
       <div class="search-line">
         <Icon name="search" />
-        <input autofocus value={text} placeholder="Search hosts, items, triggers, requests" aria-label="Search" role="combobox" aria-expanded="true" aria-controls="results" aria-activedescendant={`result-${at}`} autocomplete="off" spellcheck={false} onInput={(event) => (setText(event.currentTarget.value), setChosen(0))} onKeyDown={onKeyDown} />
+        <input autofocus value={text} placeholder="Search hosts, items, triggers, shapes, dashboards, pages" aria-label="Search" role="combobox" aria-expanded="true" aria-controls="results" aria-activedescendant={`result-${at}`} autocomplete="off" spellcheck={false} onInput={(event) => (setText(event.currentTarget.value), setChosen(0))} onKeyDown={onKeyDown} />
         <kbd>Esc</kbd>
       </div>
       <ul id="results" role="listbox" aria-label="Results" class={found.loading ? 'dimmed' : ''}>
@@ -77,9 +79,11 @@ function SearchBox() {
   );
 }
 
-function pagesFor(text: string): SearchResult[] {
+// With nothing typed the pages of the rail are offered.
+function pagesFor(text: string, who: Me | null | undefined): SearchResult[] {
   const word = text.trim().toLowerCase();
-  return PAGES.filter((page) => page.title.toLowerCase().includes(word)).map((page) => ({
+  const may = ({ role }: { role?: string }): boolean => role === undefined || role === who?.role || (role === 'editor' && mayEditSome(who));
+  return [...PAGES, ...(word === '' ? [] : PARTS)].filter((page) => may(page) && page.title.toLowerCase().includes(word)).map((page) => ({
     kind: 'page',
     id: page.path,
     title: page.title,

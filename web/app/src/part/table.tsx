@@ -1,9 +1,10 @@
 // A table: sticky head, sorting by any column, numbers to the right, the whole row as the link.
 
 import { type ComponentChildren, Fragment } from 'preact';
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { natural } from '../format/natural.ts';
-import { go, href } from '../state/route.ts';
+import { useCell } from '../state/cell.ts';
+import { go, href, route, setParams } from '../state/route.ts';
 import { groupBy } from './group.ts';
 
 export interface Column<Row> {
@@ -31,14 +32,31 @@ interface Props<Row> {
   detail?: (row: Row) => ComponentChildren;
   /** Column and direction at first: "name" or "-name". */
   sort?: string;
+  /** The parameter of the address that holds the order; without one it is forgotten with the view. */
+  param?: string;
+  /** All rows are shown at once; else the first 300, and more when asked for. */
+  whole?: boolean;
   /** Rows of the same group stand together below its name; in the order of their first rows. */
   groupOf?: (row: Row) => string;
   dimmed?: boolean;
 }
 
-export function Table<Row>({ caption, columns, rows, rowKey, rowLink, rowClick, detail, sort = '', groupOf, dimmed = false }: Props<Row>) {
-  const [order, setOrder] = useState(sort);
-  const sorted = sortRows(rows, columns, order);
+// Thousands of rows at once would make each change of the page slow.
+const FIRST_ROWS = 300;
+const MORE_ROWS = 1_000;
+
+export function Table<Row>({ caption, columns, rows, rowKey, rowLink, rowClick, detail, sort = '', param, whole = false, groupOf, dimmed = false }: Props<Row>) {
+  const [order, setOrder] = useOrder(sort, param);
+  const [most, setMost] = useState(FIRST_ROWS);
+  const sorted = useMemo(() => sortRows(rows, columns, order), [rows, columns, order]);
+  const room = whole ? rows.length : most;
+  let before = 0;
+  // The head of a group counts all that are in it, shown or not.
+  const groups = [...groupBy(sorted, groupOf ?? (() => ''))].map(([group, members]) => {
+    const shown = members.slice(0, Math.max(0, room - before));
+    before += members.length;
+    return { group, count: members.length, shown };
+  });
   const click = (event: MouseEvent, row: Row): void => {
     if ((event.target as Element).closest('a,button,input') !== null || getSelection()?.toString()) return;
     rowClick?.(row);
@@ -46,7 +64,7 @@ export function Table<Row>({ caption, columns, rows, rowKey, rowLink, rowClick, 
     if (event.metaKey || event.ctrlKey) open(href(rowLink(row)), '_blank', 'noopener');
     else go(href(rowLink(row)));
   };
-  return (
+  const table = (
     <table class={`list${dimmed ? ' dimmed' : ''}${rowLink === undefined && rowClick === undefined ? '' : ' linked'}`}>
       <caption class="unseen">{caption}</caption>
       <thead>
@@ -66,16 +84,16 @@ export function Table<Row>({ caption, columns, rows, rowKey, rowLink, rowClick, 
           ))}
         </tr>
       </thead>
-      {[...groupBy(sorted, groupOf ?? (() => ''))].map(([group, members]) => (
+      {groups.filter(({ shown }) => shown.length > 0).map(({ group, count, shown }) => (
         <tbody key={group}>
           {groupOf !== undefined && (
             <tr class="group-row">
               <th scope="rowgroup" colSpan={columns.length}>
-                {group} <span class="muted">{members.length}</span>
+                {group} <span class="muted">{count}</span>
               </th>
             </tr>
           )}
-          {members.map((row) => (
+          {shown.map((row) => (
             <Fragment key={rowKey(row)}>
               <tr onClick={(event) => click(event, row)}>
                 {columns.map((column) => (
@@ -91,6 +109,22 @@ export function Table<Row>({ caption, columns, rows, rowKey, rowLink, rowClick, 
       ))}
     </table>
   );
+  if (rows.length <= room) return table;
+  return (
+    <>
+      {table}
+      <button type="button" class="more" onClick={() => setMost(most + MORE_ROWS)}>
+        Show {Math.min(MORE_ROWS, rows.length - most).toLocaleString('en-US')} more of {rows.length.toLocaleString('en-US')}
+      </button>
+    </>
+  );
+}
+
+function useOrder(first: string, param: string | undefined): [string, (order: string) => void] {
+  const { params } = useCell(route);
+  const [own, setOwn] = useState(first);
+  if (param === undefined) return [own, setOwn];
+  return [params.get(param) ?? first, (order) => setParams({ [param]: order === first ? '' : order })];
 }
 
 function Below({ columns, children }: { columns: number; children?: ComponentChildren }) {

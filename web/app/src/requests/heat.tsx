@@ -6,6 +6,7 @@ import type { Profile, Span } from '../api/mongo.ts';
 import { AXIS_WIDTH, FONT, RIGHT } from '../chart/plot.ts';
 import { formatValue } from '../format/number.ts';
 import { useCell } from '../state/cell.ts';
+import { zoomBack, zoomTo } from '../state/window.ts';
 import { type Palette, paletteVersion, readPalette, veil } from '../state/theme.ts';
 import { clockTime, dateTime } from '../time/clock.ts';
 
@@ -13,6 +14,7 @@ const HEIGHT = 148;
 const TOP = 6;
 const BOTTOM = 8;
 const MIN_DRAG = 6;
+const zoom = ({ from, to }: Span): void => zoomTo(from, to);
 
 interface Props {
   id: string;
@@ -21,10 +23,11 @@ interface Props {
   window: Span;
   /** What is picked now; the rest is dimmed. */
   picked?: Span | null;
+  /** What dragging does; zooms the page when left out. */
   onDrag?: (span: Span) => void;
 }
 
-export function Heat({ id, title, profile, window, picked = null, onDrag }: Props) {
+export function Heat({ id, title, profile, window, picked = null, onDrag = zoom }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [hover, setHover] = useState('');
   const [drag, setDrag] = useState<[number, number] | null>(null);
@@ -53,7 +56,7 @@ export function Heat({ id, title, profile, window, picked = null, onDrag }: Prop
   const onUp = (): void => {
     setDrag(null);
     if (drag === null || Math.abs(drag[1] - drag[0]) < MIN_DRAG) return;
-    onDrag?.({ from: timeAt(Math.min(...drag)), to: timeAt(Math.max(...drag)) });
+    onDrag({ from: timeAt(Math.min(...drag)), to: timeAt(Math.max(...drag)) });
   };
   return (
     <figure class="chart heat" data-chart={id} data-status="ready">
@@ -64,16 +67,17 @@ export function Heat({ id, title, profile, window, picked = null, onDrag }: Prop
       <div class="chart-place">
         <canvas
           ref={canvas}
-          class={onDrag === undefined ? 'heat-canvas' : 'heat-canvas draggable'}
+          class="heat-canvas draggable"
           role="img"
           aria-label={`${title}: ${summary(profile)}`}
           onPointerDown={(event) => {
-            if (onDrag === undefined || event.button !== 0) return;
+            if (event.button !== 0) return;
             event.currentTarget.setPointerCapture(event.pointerId);
             setDrag([event.offsetX, event.offsetX]);
           }}
           onPointerMove={onMove}
           onPointerUp={onUp}
+          onDblClick={zoomBack}
           onPointerCancel={() => setDrag(null)}
           onPointerLeave={() => setHover('')}
         />

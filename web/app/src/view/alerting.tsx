@@ -10,12 +10,12 @@ import { AlertingText } from '../alerting/text.tsx';
 import { getAlerting } from '../api/alerting.ts';
 import { Link } from '../part/link.tsx';
 import { useLoad } from '../part/load.ts';
-import { Failure } from '../part/notice.tsx';
+import { Failure, NotYours } from '../part/notice.tsx';
 import { useCell } from '../state/cell.ts';
 import { live } from '../state/live.ts';
 import { me } from '../state/me.ts';
 
-export const ALERTING_TABS: Record<string, string> = { '': 'Messages', actions: 'Actions', media: 'Media and receivers', maintenance: 'Maintenance', text: 'Edit as text' };
+const ALERTING_TABS: Record<string, string> = { '': 'Messages', actions: 'Actions', media: 'Media and receivers', maintenance: 'Maintenance', text: 'Edit as text' };
 
 export function AlertingView({ tab }: { tab: string }) {
   const who = useCell(me);
@@ -24,7 +24,7 @@ export function AlertingView({ tab }: { tab: string }) {
   return (
     <div class="page alerting">
       <h1>Alerting</h1>
-      <Paused edits={edits} />
+      {who?.all_hosts && <Paused edits={edits === true} />}
       {edits && (
         <nav class="tabs" aria-label="Alerting">
           {Object.entries(ALERTING_TABS).map(([path, title]) => (
@@ -34,7 +34,7 @@ export function AlertingView({ tab }: { tab: string }) {
           ))}
         </nav>
       )}
-      {tab === '' ? <Messages /> : edits ? <Settings tab={tab} /> : <p>Your role shows the messages only. Ask an administrator for the role editor on all hosts.</p>}
+      {tab === '' ? <Messages /> : edits ? <Settings tab={tab} /> : <NotYours role="editor on all hosts" />}
     </div>
   );
 }

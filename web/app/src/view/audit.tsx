@@ -21,10 +21,16 @@ export function AuditView() {
     setMore([]);
     setNext(log.data?.next);
   }, [log.data]);
+  const [failure, setFailure] = useState<Error | null>(null);
   const older = async (): Promise<void> => {
-    const page = await getAudit({ search: later, limit: 100, cursor: next ?? '' });
-    setMore([...more, ...page.entries]);
-    setNext(page.next);
+    setFailure(null);
+    try {
+      const page = await getAudit({ search: later, limit: 100, cursor: next ?? '' });
+      setMore([...more, ...page.entries]);
+      setNext(page.next);
+    } catch (error) {
+      setFailure(error as Error);
+    }
   };
   const rows = [...(log.data?.entries ?? []), ...more];
   return (
@@ -40,7 +46,8 @@ export function AuditView() {
         </Empty>
       )}
       {rows.length > 0 && <Table caption="Audit log" columns={COLUMNS} rows={rows} rowKey={(entry) => entry.id} />}
-      {next !== undefined && (
+      {failure !== null && <Failure error={failure} retry={() => void older()} />}
+      {next !== undefined && failure === null && (
         <button type="button" class="more" onClick={() => void older()}>
           Older entries
         </button>

@@ -31,7 +31,7 @@ export function DashboardsView() {
           <p>Make one of a host with one click, or begin with an empty one.{!mayEditSome(who) && ' Yours are seen by you and by administrators.'}</p>
         </Empty>
       ) : (
-        <Table caption="Dashboards" columns={COLUMNS} rows={dashboards} rowKey={(one) => one.id} rowLink={(one) => `/dashboards/${one.id}`} sort="name" />
+        <Table caption="Dashboards" columns={COLUMNS} rows={dashboards} rowKey={(one) => one.id} rowLink={(one) => `/dashboards/${one.id}`} sort="name" param="sort" />
       )}
       {changes && <FromFile changed={loaded.reload} />}
     </div>
@@ -48,7 +48,7 @@ const COLUMNS: Column<DashboardHead>[] = [
 ];
 
 function New() {
-  const hosts = useLoad((signal) => getHosts({ limit: 1_000 }, signal), []);
+  const hosts = useLoad((signal) => getHosts({ limit: 10_000 }, signal), []);
   const [host, setHost] = useState('');
   const list = hosts.data?.hosts ?? [];
   return (

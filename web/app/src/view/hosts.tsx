@@ -7,7 +7,7 @@ import { formatAge, plural } from '../format/number.ts';
 import { SeverityShape } from '../part/icon.tsx';
 import { Link } from '../part/link.tsx';
 import { useLater, useLoad, useSecond } from '../part/load.ts';
-import { Command, Empty, Failure } from '../part/notice.tsx';
+import { Command, Empty, Failure, NoMatch } from '../part/notice.tsx';
 import { OnlyHere } from '../part/onlyhere.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
@@ -15,7 +15,7 @@ import { live, missed, problemsChanged, serverNow } from '../state/live.ts';
 import { route, setParams } from '../state/route.ts';
 import { useTrapper } from '../state/trapper.ts';
 
-const LIMIT = 1_000;
+const LIMIT = 10_000;
 const REFRESH_MS = 10_000;
 
 export function HostTabs({ current }: { current: 'hosts' | 'values' }) {
@@ -47,6 +47,7 @@ export function HostsView() {
   }, []);
   useSecond();
   const narrowed = later !== '' || group !== '';
+  const listed = hosts.data?.hosts.length ?? 0;
 
   return (
     <div class="page">
@@ -64,10 +65,11 @@ export function HostsView() {
         </span>
       </div>
       {hosts.error !== null && <Failure error={hosts.error} retry={hosts.reload} />}
-      {hosts.data !== null && hosts.data.hosts.length === 0 && hosts.error === null && (narrowed ? <Empty title="No host matches." /> : <NoHosts />)}
+      {hosts.data !== null && hosts.data.hosts.length === 0 && hosts.error === null && (narrowed ? <NoMatch what="host" clear={() => (setSearch(''), setParams({ search: '', group: '' }))} /> : <NoHosts />)}
       {hosts.data !== null && hosts.data.hosts.length > 0 && (
-        <Table caption="Hosts" columns={COLUMNS} rows={hosts.data.hosts} rowKey={(host) => host.id} rowLink={(host) => `/hosts/${host.id}`} sort="name" dimmed={hosts.error !== null} />
+        <Table caption="Hosts" columns={COLUMNS} rows={hosts.data.hosts} rowKey={(host) => host.id} rowLink={(host) => `/hosts/${host.id}`} sort="name" param="sort" dimmed={hosts.error !== null} />
       )}
+      {listed > 0 && listed < hosts.data!.total && <p class="muted">The first {listed.toLocaleString('en-US')} of {hosts.data!.total.toLocaleString('en-US')} hosts; search for the others.</p>}
     </div>
   );
 }

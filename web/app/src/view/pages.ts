@@ -26,6 +26,23 @@ export const PAGES: Page[] = [
   { path: '/audit', title: 'Audit', icon: 'audit', about: 'Who changed what', role: 'administrator' },
 ];
 
+/** PARTS are pages below those of the rail; search finds them too. */
+export const PARTS: Omit<Page, 'icon'>[] = [
+  { path: '/hosts/values', title: 'Latest values', about: 'The newest value of every item' },
+  { path: '/dashboards/new', title: 'New dashboard', about: 'An empty one to put widgets on' },
+  { path: '/alerting/actions', title: 'Actions', about: 'For which problems whom they tell', role: 'editor' },
+  { path: '/alerting/media', title: 'Media and receivers', about: 'Mail, webhooks, scripts; a test message', role: 'editor' },
+  { path: '/alerting/maintenance', title: 'Maintenance', about: 'Times in which problems tell nobody', role: 'editor' },
+  { path: '/configuration/add', title: 'Add a host', about: 'A new host, and the command for its machine', role: 'editor' },
+  { path: '/configuration/templates', title: 'Templates', about: 'What many hosts have in common', role: 'editor' },
+  { path: '/configuration/macros', title: 'Macros and expressions', about: 'Global macros and regular expressions', role: 'editor' },
+  { path: '/configuration/network', title: 'Network discovery', about: 'Find hosts in networks', role: 'editor' },
+  { path: '/configuration/import', title: 'Import', about: 'Hosts and templates from a file', role: 'editor' },
+  { path: '/users/groups', title: 'User groups', about: 'Roles on host groups', role: 'administrator' },
+  { path: '/users/tokens', title: 'Tokens', about: 'What lets programs in', role: 'administrator' },
+  { path: '/account', title: 'Account', about: 'Your password and tokens' },
+];
+
 /** pageOf is the page of the rail that an address belongs to. */
 export function pageOf(path: string): Page | undefined {
   if (path === '/') return PAGES[0];

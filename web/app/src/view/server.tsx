@@ -11,7 +11,7 @@ import { FIGURES, isWrong, PARTS, type Row } from '../format/figures.ts';
 import { digits, formatAgo, formatDuration, formatShare, formatValue } from '../format/number.ts';
 import type { ChartSpec } from '../item/sections.ts';
 import { groupBy } from '../part/group.ts';
-import { Failure } from '../part/notice.tsx';
+import { Failure, NotWhole } from '../part/notice.tsx';
 import { useLoad, useSecond } from '../part/load.ts';
 import { Sparkline } from '../part/sparkline.tsx';
 import { useCell } from '../state/cell.ts';
@@ -29,24 +29,42 @@ const KEEP = 120;
 export function ServerView() {
   const state = useCell(overview);
   const who = useCell(me);
-  const { readings, error, reload } = useReadings();
-  const rows = useMemo(() => (readings.length === 0 ? [] : plainRows(readings)), [readings]);
   return (
     <div class="page">
       <h1>Server</h1>
       {state !== null && <Vital state={state} />}
+      {who?.all_hosts ? <Own proxies={who.role === 'administrator'} /> : <Others />}
+    </div>
+  );
+}
+
+function Others() {
+  useEffect(() => live.want({}), []);
+  return (
+    <>
+      <QueueView />
+      <NotWhole>The server's own figures and charts are about all hosts.</NotWhole>
+    </>
+  );
+}
+
+function Own({ proxies }: { proxies: boolean }) {
+  const { readings, error, reload } = useReadings();
+  const rows = useMemo(() => (readings.length === 0 ? [] : plainRows(readings)), [readings]);
+  return (
+    <>
       {error !== null && <Failure error={error} retry={reload} />}
       {rows.length > 0 && <WhatToDo rows={rows} />}
       <OverTime />
       <QueueView />
-      {who?.role === 'administrator' && <Proxies />}
+      {proxies && <Proxies />}
       {rows.length > 0 && (
         <>
           <PlainFigures rows={rows} />
           <RawFigures readings={readings} />
         </>
       )}
-    </div>
+    </>
   );
 }
 

@@ -5,7 +5,7 @@ import { SEVERITIES } from '../api/types.ts';
 import { Icon, Mark, SeverityShape } from '../part/icon.tsx';
 import { Lazy } from '../part/lazy.tsx';
 import { Link } from '../part/link.tsx';
-import { Empty } from '../part/notice.tsx';
+import { Empty, NotYours } from '../part/notice.tsx';
 import { RangePicker } from '../part/rangepicker.tsx';
 import { Search, SearchButton } from '../part/search.tsx';
 import { ShadowNotice } from '../part/shadow.tsx';
@@ -16,21 +16,15 @@ import { me } from '../state/me.ts';
 import { setTheme, type Theme, theme } from '../state/theme.ts';
 import { currentRange, setLive } from '../state/window.ts';
 import { zone } from '../time/zone.ts';
-import { AccountView, UserMenu } from './account.tsx';
-import { ALERTING_TABS, AlertingView } from './alerting.tsx';
-import { AuditView } from './audit.tsx';
 import { DashboardsView } from './dashboards.tsx';
-import { ExploreView } from './explore.tsx';
 import { HostView } from './host.tsx';
 import { HostsView } from './hosts.tsx';
 import { ItemView } from './item.tsx';
 import { OverviewView } from './overview.tsx';
 import { type Page, PAGES, pageOf } from './pages.ts';
 import { ProblemsView } from './problems.tsx';
-import { RequestsView } from './requests.tsx';
 import { SignInView, WelcomeView } from './signin.tsx';
-import { StorageView } from './storage.tsx';
-import { UsersView } from './users.tsx';
+import { UserMenu } from './usermenu.tsx';
 import { ValuesView } from './values.tsx';
 
 export function Shell() {
@@ -91,6 +85,14 @@ function useKiosk(on: boolean): void {
 const configurationView = async () => (await import('../config/view.tsx')).ConfigurationView;
 const serverView = async () => (await import('./server.tsx')).ServerView;
 const dashboardView = async () => (await import('./dashboard.tsx')).DashboardView;
+const requestsView = async () => (await import('./requests.tsx')).RequestsView;
+const exploreView = async () => (await import('./explore.tsx')).ExploreView;
+const alertingView = async () => (await import('./alerting.tsx')).AlertingView;
+const storageView = async () => (await import('./storage.tsx')).StorageView;
+const accountView = async () => (await import('./account.tsx')).AccountView;
+const auditView = async () => (await import('./audit.tsx')).AuditView;
+const usersView = async () => (await import('./users.tsx')).UsersView;
+const ALERTING_TABS = ['', 'actions', 'media', 'maintenance', 'text'];
 
 function Notice({ path }: { path: string }) {
   const who = useCell(me);
@@ -109,17 +111,19 @@ function View({ path }: { path: string }) {
   if (path === '/hosts/values') return <ValuesView />;
   if (first === 'hosts' && /^\d+$/.test(id ?? '')) return <HostView key={id} id={id} tab={tab ?? ''} />;
   if (first === 'items' && /^\d+$/.test(id ?? '')) return <ItemView key={id} id={id} />;
-  if (path === '/requests') return <RequestsView />;
-  if (path === '/explore') return <ExploreView />;
+  if (path === '/requests') return <Lazy load={requestsView} props={{}} />;
+  if (path === '/explore') return <Lazy load={exploreView} props={{}} />;
   if (path === '/dashboards') return <DashboardsView />;
   if (first === 'dashboards' && /^(\d+|new)$/.test(id ?? '') && tab === undefined) return <Lazy key={id} load={dashboardView} props={{ id: id! }} />;
   if (path === '/server') return <Lazy load={serverView} props={{}} />;
-  if (first === 'alerting' && (id ?? '') in ALERTING_TABS && tab === undefined) return <AlertingView key={id} tab={id ?? ''} />;
+  if (first === 'alerting' && ALERTING_TABS.includes(id ?? '') && tab === undefined) return <Lazy key={`alerting ${id}`} load={alertingView} props={{ tab: id ?? '' }} />;
   if (first === 'configuration') return <Lazy load={configurationView} props={{ path }} />;
-  if (path === '/storage') return <StorageView />;
-  if (path === '/account') return <AccountView />;
-  if (path === '/audit') return <AuditView />;
-  if (first === 'users' && ['', 'groups', 'tokens'].includes(id ?? '') && tab === undefined) return <UsersView key={id} tab={id ?? ''} />;
+  const needed = pageOf(path)?.role;
+  if (needed !== undefined && needed !== who.role) return <div class="page"><h1>{pageOf(path)!.title}</h1><NotYours role={needed} /></div>;
+  if (path === '/storage') return <Lazy load={storageView} props={{}} />;
+  if (path === '/account') return <Lazy load={accountView} props={{}} />;
+  if (path === '/audit') return <Lazy load={auditView} props={{}} />;
+  if (first === 'users' && ['', 'groups', 'tokens'].includes(id ?? '') && tab === undefined) return <Lazy key={`users ${id}`} load={usersView} props={{ tab: id ?? '' }} />;
   return (
     <Empty title="There is no such page.">
       <p>
@@ -144,10 +148,14 @@ function Rail({ path }: { path: string }) {
     addEventListener('pointerdown', away);
     return () => removeEventListener('pointerdown', away);
   }, [open]);
+  const close = (): void => {
+    setOpen(false);
+    place.current?.querySelector<HTMLElement>('.rail-more')?.focus();
+  };
   const pages = PAGES.filter((page) => page.role === undefined || page.role === who?.role);
   const rest = pages.slice(IN_BAR);
   return (
-    <nav class="rail" aria-label="Pages" ref={place} onKeyDown={(event) => event.key === 'Escape' && setOpen(false)}>
+    <nav class="rail" aria-label="Pages" ref={place} onKeyDown={(event) => open && event.key === 'Escape' && close()}>
       {pages.slice(0, IN_BAR).map((page) => (
         <RailLink key={page.path} page={page} here={here} />
       ))}

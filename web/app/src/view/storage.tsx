@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks';
 import { getStore, type Store, type Tier } from '../api/storage.ts';
 import { digits, formatAge, formatValue } from '../format/number.ts';
 import { useLoad } from '../part/load.ts';
-import { Failure } from '../part/notice.tsx';
+import { Failure, NotWhole } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { live, serverNow } from '../state/live.ts';
@@ -33,6 +33,7 @@ export function StorageView() {
     return () => clearInterval(timer);
   }, []);
   const changes = who?.role === 'administrator';
+  const whole = who?.all_hosts === true;
   return (
     <div class="page store">
       <h1>Storage</h1>
@@ -49,19 +50,24 @@ export function StorageView() {
               </section>
               <Classes />
               <HostShares />
-              <RetentionSection changes={changes} store={store.data} now={serverNow()} />
+              {whole && <RetentionSection changes={changes} store={store.data} now={serverNow()} />}
               <LastTrial />
-              <Recompress changes={changes} />
-              <Snapshots changes={changes} />
-              <Standby changes={changes} />
+              {whole && (
+                <>
+                  <Recompress changes={changes} />
+                  <Snapshots changes={changes} />
+                  <Standby changes={changes} />
+                </>
+              )}
             </>
           ) : (
-            <>
+            whole && <>
               <Servers changes={changes} />
               <RetentionSection changes={changes} store={store.data} now={serverNow()} />
               <HousekeepingView />
             </>
           )}
+          {!whole && <NotWhole>Retention, re-compression, snapshots and standbys are about all hosts.</NotWhole>}
         </>
       )}
     </div>

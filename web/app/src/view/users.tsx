@@ -5,6 +5,7 @@ import { deleteUser, deleteUserGroup, endSessions, getTokens, getUserGroups, get
 import { Check, Choice, Field, Form, Sure } from '../part/form.tsx';
 import { Link } from '../part/link.tsx';
 import { useLoad } from '../part/load.ts';
+import { useOpened } from '../part/opened.ts';
 import { Empty, Failure } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import type { Role } from '../state/me.ts';
@@ -37,10 +38,11 @@ const NEW: User = { id: '', name: '', role: 'viewer', all_hosts: true, groups: [
 function Users() {
   const users = useLoad((signal) => getUsers(signal), []);
   const groups = useLoad((signal) => getUserGroups(signal), []);
-  const [edited, setEdited] = useState<User | null>(null);
+  const form = useOpened('user');
+  const edited = form.now === null ? undefined : form.now.name === '' ? NEW : users.data?.users.find((user) => user.id === form.now!.name);
   const [failure, setFailure] = useState('');
   const done = (): void => {
-    setEdited(null);
+    form.close();
     users.reload();
   };
   const columns: Column<User>[] = [
@@ -54,7 +56,7 @@ function Users() {
       number: true,
       cell: (user) => (
         <span class="row-buttons">
-          <button type="button" class="small" aria-label={`Edit ${user.name}`} onClick={() => setEdited(user)}>
+          <button type="button" class="small" aria-label={`Edit ${user.name}`} onClick={() => form.open('user', user.id)}>
             Edit
           </button>
           {user.sessions > 0 && <Sure label="Sign out" again={`Sign ${user.name} out?`} run={() => endSessions(user.id).then(users.reload)} failed={setFailure} />}
@@ -65,14 +67,14 @@ function Users() {
   ];
   return (
     <>
-      {edited === null ? (
+      {edited === undefined ? (
         <div>
-          <button type="button" onClick={() => setEdited(NEW)}>
+          <button type="button" onClick={() => form.add('user')}>
             New user
           </button>
         </div>
       ) : (
-        <UserForm key={edited.id} user={edited} groups={groups.data?.groups ?? []} done={done} cancel={() => setEdited(null)} />
+        <UserForm key={edited.id} user={edited} groups={groups.data?.groups ?? []} done={done} cancel={form.close} />
       )}
       {failure !== '' && <p role="alert" class="problem-text">{failure}</p>}
       {users.error !== null && <Failure error={users.error} retry={users.reload} />}
@@ -81,7 +83,7 @@ function Users() {
           <p class="muted">Until there is an administrator everybody on this machine is one. Open the link that the server printed when it started, or make one here.</p>
         </Empty>
       )}
-      {users.data !== null && users.data.users.length > 0 && <Table caption="Users" columns={columns} rows={users.data.users} rowKey={(user) => user.id} sort="name" />}
+      {users.data !== null && users.data.users.length > 0 && <Table caption="Users" columns={columns} rows={users.data.users} rowKey={(user) => user.id} sort="name" param="sort" />}
     </>
   );
 }
@@ -126,9 +128,12 @@ function UserForm({ user, groups, done, cancel }: { user: User; groups: UserGrou
   );
 }
 
+const NEW_GROUP: UserGroup = { name: '', grants: [], users: 0 };
+
 function Groups() {
   const groups = useLoad((signal) => getUserGroups(signal), []);
-  const [edited, setEdited] = useState<UserGroup | null>(null);
+  const form = useOpened('group');
+  const edited = form.now === null ? undefined : form.now.name === '' ? NEW_GROUP : groups.data?.groups.find((group) => group.name === form.now!.name);
   const [failure, setFailure] = useState('');
   const columns: Column<UserGroup>[] = [
     { id: 'name', title: 'User group', class: 'anywhere', cell: (group) => group.name, sort: (group) => group.name },
@@ -140,7 +145,7 @@ function Groups() {
       number: true,
       cell: (group) => (
         <span class="row-buttons">
-          <button type="button" class="small" aria-label={`Edit ${group.name}`} onClick={() => setEdited(group)}>
+          <button type="button" class="small" aria-label={`Edit ${group.name}`} onClick={() => form.open('group', group.name)}>
             Edit
           </button>
           <Sure label="Delete" again={`Delete ${group.name}?`} run={() => deleteUserGroup(group.name).then(groups.reload)} failed={setFailure} />
@@ -150,9 +155,9 @@ function Groups() {
   ];
   return (
     <>
-      {edited === null ? (
+      {edited === undefined ? (
         <div>
-          <button type="button" onClick={() => setEdited({ name: '', grants: [], users: 0 })}>
+          <button type="button" onClick={() => form.add('group')}>
             New user group
           </button>
         </div>
@@ -160,9 +165,9 @@ function Groups() {
         <GroupForm
           key={edited.name}
           group={edited}
-          cancel={() => setEdited(null)}
+          cancel={form.close}
           done={() => {
-            setEdited(null);
+            form.close();
             groups.reload();
           }}
         />
@@ -174,7 +179,7 @@ function Groups() {
           <p class="muted">A user group gives its users a role on the hosts of host groups. Without one a user's role holds on all hosts.</p>
         </Empty>
       )}
-      {groups.data !== null && groups.data.groups.length > 0 && <Table caption="User groups" columns={columns} rows={groups.data.groups} rowKey={(group) => group.name} sort="name" />}
+      {groups.data !== null && groups.data.groups.length > 0 && <Table caption="User groups" columns={columns} rows={groups.data.groups} rowKey={(group) => group.name} sort="name" param="sort" />}
     </>
   );
 }

@@ -8,7 +8,7 @@ import { shownValue } from '../item/reading.ts';
 import { chartUnits } from '../item/sections.ts';
 import { Link } from '../part/link.tsx';
 import { useLater, useLoad, useSecond } from '../part/load.ts';
-import { Empty, Failure } from '../part/notice.tsx';
+import { Empty, Failure, NoMatch } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
 import { live, serverNow } from '../state/live.ts';
@@ -21,7 +21,7 @@ const LIMIT = 200;
 export function ValuesView() {
   const { params } = useCell(route);
   const host = params.get('host') ?? '';
-  const hosts = useLoad((signal) => getHosts({ limit: 1_000 }, signal), []);
+  const hosts = useLoad((signal) => getHosts({ limit: 10_000 }, signal), []);
   return (
     <div class="page">
       <h1>Hosts</h1>
@@ -75,14 +75,24 @@ export function ValueList({ host, all = false, children }: ListProps) {
         </span>
       </div>
       {loaded.error !== null && <Failure error={loaded.error} retry={loaded.reload} />}
-      {loaded.data !== null && items.length === 0 && loaded.error === null && <Empty title={later === '' ? 'No items yet.' : 'No item matches.'} />}
-      {items.length > 0 && <Table caption="Latest values" columns={columns} rows={shown} rowKey={(item) => item.id} rowLink={(item) => `/items/${item.id}`} dimmed={loaded.loading && later !== search.trim()} />}
+      {loaded.data !== null && items.length === 0 && loaded.error === null && (later === '' ? <NoItems /> : <NoMatch what="item" clear={() => (setSearch(''), setParams({ search: '' }))} />)}
+      {items.length > 0 && <Table caption="Latest values" columns={columns} rows={shown} rowKey={(item) => item.id} rowLink={(item) => `/items/${item.id}`} param="sort" whole dimmed={loaded.loading && later !== search.trim()} />}
       {loaded.data !== null && items.length < loaded.data.total && (
         <button type="button" class="more" onClick={() => setMore(more + 4)}>
           Show more of {loaded.data.total.toLocaleString('en-US')}
         </button>
       )}
     </>
+  );
+}
+
+function NoItems() {
+  return (
+    <Empty title="No items yet.">
+      <p class="muted">
+        Items come with an agent or a template, or are made by hand: see <Link to="/configuration">Configuration</Link>.
+      </p>
+    </Empty>
   );
 }
 
