@@ -211,7 +211,7 @@ function prom(query, ranged) {
   const text = query.get('query');
   const name = /[a-z_]+_[a-z_]+/.exec(text)?.[0];
   if (name === undefined || /[({]$/.test(text)) return { status: 'error', errorType: 'bad_data', error: `1:${text.length + 1}: parse error: unexpected end of input` };
-  const items = data.items.filter((item) => item.key.replace(/\[.*/, '').replace(/[^a-zA-Z0-9_:]/g, '_') === name).slice(0, 24);
+  const items = data.items.filter((item) => metricOf(item) === name).slice(0, 24);
   const at = (item, t) => [t / 1000, String(valueAt(item, t) ?? 0)];
   const metric = (item) => ({ __name__: name, host: item.host, key: item.key });
   if (!ranged) return { status: 'success', data: { resultType: 'vector', result: items.map((item) => ({ metric: metric(item), value: at(item, Number(query.get('time')) * 1000) })) } };
@@ -301,8 +301,16 @@ function api(path, query) {
   if (path === '/api/v1/labels') return { status: 'success', data: ['__name__', 'host', 'key', 'mode'] };
   if (path === '/api/v1/label/host/values') return { status: 'success', data: data.hosts.map((h) => h.host) };
   if (path.startsWith('/api/v1/label/') && !path.includes('__name__')) return { status: 'success', data: [EVIL] };
-  if (path === '/api/v1/label/__name__/values') return { status: 'success', data: [...new Set(data.items.map((i) => i.key.replace(/\[.*/, '').replace(/[^a-zA-Z0-9_:]/g, '_')))].sort() };
+  if (path === '/api/v1/label/__name__/values') return { status: 'success', data: [...new Set(data.items.map((i) => metricOf(i)))].sort() };
+  if (path === '/api/v1/metadata') {
+    const item = data.items.find((i) => metricOf(i) === query.get('metric'));
+    return { status: 'success', data: item === undefined ? {} : { [query.get('metric')]: [{ type: 'unknown', help: item.name, unit: item.units }] } };
+  }
   return null;
+}
+
+function metricOf(item) {
+  return item.key.replace(/\[.*/, '').replace(/[^a-zA-Z0-9_:]/g, '_');
 }
 
 // What can be changed on the page.

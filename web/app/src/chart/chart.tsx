@@ -89,6 +89,9 @@ export function Chart({ board, spec, section, height, marks = NO_MARKS }: Props)
       seen.disconnect();
       resized.disconnect();
       remove();
+      // Whoever still holds the panel must not draw: a plot that is gone would be built anew.
+      panel.onDraw = () => {};
+      panel.onStatus = () => {};
       own.destroy();
     };
   }, [panel, height]);

@@ -154,8 +154,12 @@ function Answer({ query }: { query: string }) {
 // useUnits is the unit of what a query gives, where that can be told.
 function useUnits(query: string): string {
   const names = useMemo(() => metricsOf(query).slice(0, MAX_METRICS), [query]);
-  const known = useLoad(async (signal) => new Map(await Promise.all(names.map(async (name): Promise<[string, string]> => [name, (await getMetric(name, signal))?.unit ?? '']))), [names.join()]);
-  return useMemo(() => (known.data === null ? '' : unitsOf(query, known.data)), [query, known.data]);
+  const asked = names.join();
+  const known = useLoad(
+    async (signal) => ({ asked, units: new Map(await Promise.all(names.map(async (name): Promise<[string, string]> => [name, (await getMetric(name, signal))?.unit ?? '']))) }),
+    [asked],
+  );
+  return useMemo(() => (known.data?.asked === asked ? unitsOf(query, known.data.units) : ''), [query, asked, known.data]);
 }
 
 // Nothing says what may be the reason that there is no series.

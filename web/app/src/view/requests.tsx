@@ -5,7 +5,8 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { getComparison, getInstances, getProfile, getRanking, type InstanceTotal, type Profile, type Span } from '../api/mongo.ts';
 import { Figure } from '../chart/figure.tsx';
 import { useLater, useLoad } from '../part/load.ts';
-import { Command, Empty, Failure } from '../part/notice.tsx';
+import { Link } from '../part/link.tsx';
+import { Command, Empty, Failure, NoMatch } from '../part/notice.tsx';
 import { OnlyHere } from '../part/onlyhere.tsx';
 import { type Choice, choiceOf, COMPARISONS, earlier, GROUPS, pick } from '../requests/address.ts';
 import { Beside } from '../requests/beside.tsx';
@@ -170,6 +171,8 @@ function Controls({ choice, picked }: { choice: Choice; picked: Span | null }) {
   const [search, setSearch] = useState(choice.search);
   const later = useLater(search.trim(), 200);
   useEffect(() => setParams({ search: later }), [later]);
+  // The address may change without the field: a button clears the filters.
+  useEffect(() => void (choice.search !== later && setSearch(choice.search)), [choice.search]);
   const chip = (text: string, title: string, clear: () => void) => (
     <button type="button" class="tag" title={title} onClick={clear}>
       {text} ×
@@ -221,6 +224,18 @@ function Controls({ choice, picked }: { choice: Choice; picked: Span | null }) {
   );
 }
 
+function NoRequests({ instance, choice, span }: { instance: InstanceTotal; choice: Choice; span: Span }) {
+  const filtered = choice.search !== '' || choice.db !== undefined || choice.collection !== undefined || choice.command !== undefined;
+  if (filtered) return <NoMatch what="request" clear={() => setParams({ search: '', db: '', collection: '', command: '' }, false)} />;
+  return (
+    <Empty title="No requests in this range.">
+      <p>
+        Nothing was seen of {nameOf(instance)} between {spanText(span.from, span.to)}. Choose a longer range, or see on <Link to={`/hosts/${instance.host_id}`}>{instance.host_name}</Link> whether its agent still sends.
+      </p>
+    </Empty>
+  );
+}
+
 function Rows({ instance, choice, picked, beat }: { instance: InstanceTotal; choice: Choice; picked: Span | null; beat: number }) {
   const key = useCell(windowKey);
   const filter = { ...choice, instance: instance.id };
@@ -245,7 +260,7 @@ function Rows({ instance, choice, picked, beat }: { instance: InstanceTotal; cho
   return (
     <div class="request-rows">
       {missing && <ShapeDetail instance={instance.id} id={choice.open} span={span} />}
-      {ranking.rows.length === 0 ? <Empty title={choice.search === '' ? 'No requests in this range.' : 'No request matches.'} /> : <RequestTable ranking={ranking} choice={choice} span={span} dimmed={dimmed} />}
+      {ranking.rows.length === 0 ? <NoRequests instance={instance} choice={choice} span={span} /> : <RequestTable ranking={ranking} choice={choice} span={span} dimmed={dimmed} />}
       <p class="muted" aria-live="polite">
         {ranking.rows.length > 0 && foundText(ranking)}
       </p>
