@@ -120,6 +120,23 @@ story('dragging zooms all charts, double click goes back', async (page) => {
   await page.locator('.live.on').waitFor();
 });
 
+story('dragging over states zooms', async (page) => {
+  await page.goto(`${target.base}/items/${await target.states()}?last=15m`);
+  const bar = page.locator('.timeline-bar').first();
+  await bar.waitFor();
+  const box = await bar.boundingBox();
+  await page.mouse.move(box.x + box.width * 0.25, box.y + 8);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.75, box.y + 8, { steps: 6 });
+  await page.mouse.up();
+  await page.waitForURL(/from=.*to=/);
+  const params = new URL(page.url()).searchParams;
+  const length = Date.parse(params.get('to')) - Date.parse(params.get('from'));
+  assert.ok(Math.abs(length - 450_000) < 45_000, `zoomed to ${length} ms of 900,000`);
+  await page.goBack();
+  await page.waitForURL(/last=15m/);
+});
+
 story('the crosshair is shared and its values are in the legends', async (page) => {
   await openHost(page, '?last=5m');
   await chartsReady(page, 4);
@@ -264,6 +281,16 @@ story('requests: what costs most first; dragging over a part ranks it; a shape o
   const length = Number(asked.get('to')) - Number(asked.get('from'));
   assert.ok(length > 180_000 && length < 400_000, `ranked ${length} ms of 900,000`);
   assert.equal(asked.get('order'), 'p95');
+  await page.getByTitle('Rank the whole range').click();
+  await page.waitForURL((url) => !url.searchParams.has('pick'));
+
+  await page.locator('[data-chart="requests-heat"]').focus(); // The same without a mouse.
+  await page.keyboard.press('ArrowLeft');
+  for (let n = 0; n < 9; n++) await page.keyboard.press('Shift+ArrowLeft');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/pick=\d+-\d+/);
+  const [from, to] = new URL(page.url()).searchParams.get('pick').split('-').map(Number);
+  assert.ok(to - from > 30_000 && to - from < 120_000, `the keys chose ${to - from} ms of 900,000, expected ten of 160 columns`);
   await page.getByTitle('Rank the whole range').click();
   await page.waitForURL((url) => !url.searchParams.has('pick'));
 

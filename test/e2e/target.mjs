@@ -30,6 +30,10 @@ async function fakeTarget(flags) {
       await fetch(`${base}/fake/fire`);
       return 'Disk / fills up';
     },
+    /** The id of an item whose values are states. */
+    async states() {
+      return (await (await fetch(`${base}/api/items?search=nginx`)).json()).items[0].id;
+    },
     async stop() {
       child.removeAllListeners('exit');
       child.kill();
@@ -82,6 +86,14 @@ async function realTarget(base) {
       await send('42');
       return 'Too high';
     },
+    async states() {
+      const zabbix_export = { version: '6.0', groups: EXPORT.zabbix_export.groups, hosts: [{ host: 'page-states', name: 'page-states', groups: [{ name: 'Page test' }], items: [{ name: 'State', type: 'TRAP', key: 'state', delay: '0', value_type: 'CHAR' }] }] };
+      const response = await fetch(`${base}/api/import`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ zabbix_export }) });
+      if (!response.ok) throw new Error(`import of the host with states: ${response.status} ${await response.text()}`);
+      for (const value of ['up', 'down']) await send(value, 'page-states', 'state');
+      const { hosts } = await (await fetch(`${base}/api/hosts?search=page-states`)).json();
+      return (await (await fetch(`${base}/api/items?host=${hosts[0].id}`)).json()).items[0].id;
+    },
     async stop() {
       await send('1'); // The problem recovers, so that the next run can open it again.
     },
@@ -89,8 +101,8 @@ async function realTarget(base) {
 }
 
 /** Sends one value as zabbix_sender does. */
-async function send(value) {
-  const answer = await exchange({ request: 'sender data', data: [{ host: HOST, key: KEY, value }] });
+async function send(value, host = HOST, key = KEY) {
+  const answer = await exchange({ request: 'sender data', data: [{ host, key, value }] });
   if (!answer.includes('processed: 1;')) throw new Error(`the value was not taken: ${answer}`);
 }
 

@@ -1,6 +1,10 @@
 // Loading for a view: the old answer stays while the next one is on its way.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { Cell } from '../state/cell.ts';
+
+/** How many parts of the page have nothing to show yet because their first answer is on its way. */
+export const waiting = new Cell(0);
 
 export interface Loaded<T> {
   data: T | null;
@@ -17,6 +21,13 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unkn
   reader.current = read;
   useEffect(() => {
     const abort = new AbortController();
+    let counted = state.data === null;
+    const count = (by: number): void => void (counted && waiting.set(waiting.value + by));
+    const over = (): void => {
+      count(-1);
+      counted = false;
+    };
+    count(1);
     setState((old) => ({ ...old, loading: true }));
     reader
       .current(abort.signal)
@@ -24,8 +35,12 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unkn
       .catch((error: unknown) => {
         if (abort.signal.aborted) return;
         setState((old) => ({ data: old.data, error: error instanceof Error ? error : new Error(String(error)), loading: false }));
-      });
-    return () => abort.abort();
+      })
+      .finally(over);
+    return () => {
+      abort.abort();
+      over();
+    };
   }, [...deps, round]);
   return { ...state, reload: useCallback(() => setRound((n) => n + 1), []) };
 }

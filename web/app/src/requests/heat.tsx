@@ -31,6 +31,8 @@ export function Heat({ id, title, profile, window, picked = null, onDrag = zoom 
   const canvas = useRef<HTMLCanvasElement>(null);
   const [hover, setHover] = useState('');
   const [drag, setDrag] = useState<[number, number] | null>(null);
+  // What arrows chose: columns, the last one that was gone to second.
+  const [chosen, setChosen] = useState<[number, number] | null>(null);
   const version = useCell(paletteVersion);
   const shown = useRef({ profile, window });
   shown.current = { profile, window };
@@ -58,11 +60,31 @@ export function Heat({ id, title, profile, window, picked = null, onDrag = zoom 
     if (drag === null || Math.abs(drag[1] - drag[0]) < MIN_DRAG) return;
     onDrag({ from: timeAt(Math.min(...drag)), to: timeAt(Math.max(...drag)) });
   };
+  const spanOf = ([a, b]: [number, number]): Span => ({ from: profile.at[Math.min(a, b)] ?? window.from, to: (profile.at[Math.max(a, b)] ?? window.to) + profile.step_ms });
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.target !== event.currentTarget) return;
+    const last = profile.at.length - 1;
+    if ((event.key === 'ArrowLeft' || event.key === 'ArrowRight') && last >= 0) {
+      const next = chosen === null ? last : Math.max(0, Math.min(last, chosen[1] + (event.key === 'ArrowLeft' ? -1 : 1)));
+      const now: [number, number] = [event.shiftKey && chosen !== null ? chosen[0] : next, next];
+      setChosen(now);
+      setHover(columnText(profile, spanOf(now)));
+    } else if (event.key === 'Enter' && chosen !== null) {
+      setChosen(null);
+      onDrag(spanOf(chosen));
+    } else if (event.key === 'Escape') {
+      setChosen(null);
+      setHover('');
+    } else return;
+    event.preventDefault();
+  };
   return (
-    <figure class="chart heat" data-chart={id} data-status="ready">
+    <figure class="chart heat" tabIndex={0} data-chart={id} data-status="ready" aria-label={`${title}. Arrows choose a time, with Shift a longer one; Enter takes it.`} onKeyDown={onKeyDown} onBlur={() => setChosen(null)}>
       <figcaption>
         <span class="chart-title">{title}</span>
-        <span class="chart-when">{hover}</span>
+        <span class="chart-when" aria-live="polite">
+          {hover}
+        </span>
       </figcaption>
       <div class="chart-place">
         <canvas
@@ -82,7 +104,7 @@ export function Heat({ id, title, profile, window, picked = null, onDrag = zoom 
           onPointerLeave={() => setHover('')}
         />
         {drag !== null && <Shade class="heat-drag" from={Math.min(...drag)} to={Math.max(...drag)} />}
-        {drag === null && <Picked picked={picked} window={window} />}
+        {drag === null && <Picked picked={chosen === null ? picked : spanOf(chosen)} window={window} />}
         {profile.heat.cells.length === 0 && <div class="chart-over muted">No latencies in this range</div>}
       </div>
       {profile.heat.cells.length > 0 && <HeatTable title={title} profile={profile} />}
@@ -159,6 +181,14 @@ function textAt({ heat, at, step_ms }: Profile, time: number, height: number): s
   const row = Math.min(rows - 1, Math.max(0, Math.floor(height * rows)));
   const count = heat.cells.find(([c, r]) => c === column && r === row)?.[2] ?? 0;
   return `${clockTime(at[column])} · ${formatValue(heat.bounds[row], 's', 2)} – ${formatValue(heat.bounds[row + 1], 's', 2)} · ${count.toLocaleString('en-US')}`;
+}
+
+// columnText says how many requests there were in a span, and how long the slowest took.
+function columnText({ heat, at, step_ms }: Profile, { from, to }: Span): string {
+  const cells = heat.cells.filter(([column]) => at[column] >= from && at[column] < to);
+  const count = cells.reduce((sum, [, , n]) => sum + n, 0);
+  const slowest = cells.reduce((row, [, one]) => Math.max(row, one), -1);
+  return `${clockTime(from)}${to - from > step_ms ? ` – ${clockTime(to)}` : ''} · ${count.toLocaleString('en-US')}${slowest < 0 ? '' : `, up to ${formatValue(heat.bounds[slowest + 1], 's', 2)}`}`;
 }
 
 function draw(canvas: HTMLCanvasElement, profile: Profile, window: Span, palette: Palette): void {

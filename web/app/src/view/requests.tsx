@@ -8,6 +8,7 @@ import { useLater, useLoad } from '../part/load.ts';
 import { Link } from '../part/link.tsx';
 import { Command, Empty, Failure, NoMatch } from '../part/notice.tsx';
 import { OnlyHere } from '../part/onlyhere.tsx';
+import { Sparkline } from '../part/sparkline.tsx';
 import { type Choice, choiceOf, COMPARISONS, earlier, GROUPS, pick } from '../requests/address.ts';
 import { Beside } from '../requests/beside.tsx';
 import { CompareTable } from '../requests/compare.tsx';
@@ -134,7 +135,7 @@ function Title({ instances, instance, profile }: { instances: InstanceTotal[]; i
         </span>
       )}
       <span>
-        <span class="muted">load</span> <b data-number="load">{loadText(total.load)}</b>
+        <span class="muted">load</span> <b data-number="load">{loadText(total.load)}</b> <Sparkline values={instance.loads} width={72} height={16} label="Load over the range" />
       </span>
       <b>{rateText(total.rate)}</b>
       <span>

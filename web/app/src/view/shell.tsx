@@ -5,6 +5,7 @@ import { SEVERITIES } from '../api/types.ts';
 import { Icon, Mark, SeverityShape } from '../part/icon.tsx';
 import { Lazy } from '../part/lazy.tsx';
 import { Link } from '../part/link.tsx';
+import { waiting } from '../part/load.ts';
 import { Empty, NotYours } from '../part/notice.tsx';
 import { RangePicker } from '../part/rangepicker.tsx';
 import { Search, SearchButton } from '../part/search.tsx';
@@ -58,6 +59,7 @@ export function Shell() {
       </header>
       {!signedOut && <Rail path={path} />}
       <main id="content" tabIndex={-1}>
+        <Waiting />
         <Notice path={path} />
         <View key={clocks} path={path} />
       </main>
@@ -93,6 +95,15 @@ const accountView = async () => (await import('./account.tsx')).AccountView;
 const auditView = async () => (await import('./audit.tsx')).AuditView;
 const usersView = async () => (await import('./users.tsx')).UsersView;
 const ALERTING_TABS = ['', 'actions', 'media', 'maintenance', 'text'];
+
+// Waiting says that something is on its way; the style sheet lets it appear only when that takes long.
+function Waiting() {
+  return useCell(waiting) > 0 ? (
+    <p class="waiting" aria-live="polite">
+      Loading…
+    </p>
+  ) : null;
+}
 
 function Notice({ path }: { path: string }) {
   const who = useCell(me);
