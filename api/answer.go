@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"regexp"
 	"syscall"
@@ -38,6 +39,7 @@ func AsError(err error) *Error {
 	var known *Error
 	var limit *query.LimitError
 	var away interface{ Unavailable() bool } // a database that cannot be reached now
+	var dial *net.OpError
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -51,6 +53,9 @@ func AsError(err error) *Error {
 		return &Error{http.StatusInsufficientStorage, "disk_full", "the server's disk is full, nothing was changed; make room there (tidemark store advise says what takes it) and try again: " + Shown(err)}
 	case errors.As(err, &away) && away.Unavailable():
 		return &Error{http.StatusServiceUnavailable, "unavailable", Shown(err)}
+	case errors.As(err, &dial) && dial.Op == "dial":
+		// The whole cause names user and database; who asks needs only what cannot be reached.
+		return &Error{http.StatusServiceUnavailable, "unavailable", "what the server needs for this cannot be reached now: " + dial.Error()}
 	case errors.Is(err, context.Canceled):
 		return &Error{statusClientClosed, "canceled", "the caller went away"}
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"syscall"
@@ -35,6 +36,10 @@ func TestAsError_fullDisk(t *testing.T) {
 		if e := AsError(errors.New(text)); e.Status != http.StatusInternalServerError || e.Message != want {
 			t.Errorf("%s: answered %+v, want %s", text, e, want)
 		}
+	}
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	if e := AsError(fmt.Errorf("read the chart: connect to user=tidemark: %w", refused)); e.Status != http.StatusServiceUnavailable || e.Message != "what the server needs for this cannot be reached now: dial tcp: connection refused" {
+		t.Errorf("a database that is away: %+v", e)
 	}
 	if e := AsError(syscall.EIO); e.Status != http.StatusInternalServerError {
 		t.Errorf("an error of the disk is answered %d", e.Status)

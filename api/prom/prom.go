@@ -136,7 +136,11 @@ func classify(err error) *failure {
 		return &failure{http.StatusServiceUnavailable, "timeout", err}
 	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
 		return &failure{statusClosed, "canceled", err}
-	case errors.As(err, &stored):
+	}
+	if known := api.AsError(err); known.Code == "unavailable" {
+		return &failure{http.StatusServiceUnavailable, "unavailable", known}
+	}
+	if errors.As(err, &stored) {
 		return &failure{http.StatusInternalServerError, "internal", err}
 	}
 	return &failure{http.StatusUnprocessableEntity, "execution", errors.New(api.Shown(err))}

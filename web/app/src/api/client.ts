@@ -14,6 +14,12 @@ export class ApiError extends Error {
   }
 }
 
+/** After so long what failed by itself is tried again by itself. */
+export const AGAIN_MS = 15_000;
+
+/** passes tells whether a failure may be over later without anybody changing what was asked. */
+export const passes = (error: unknown): boolean => error instanceof ApiError && (error.status === 0 || error.status >= 500);
+
 type Query = Record<string, string | number | boolean | null | undefined>;
 
 const TIMEOUT_MS = 30_000;

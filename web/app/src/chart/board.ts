@@ -1,7 +1,7 @@
 // A board holds the charts of one view: it knows which of them are on the screen, reads their data in few calls, adds
 // live values, and tells each chart when to draw.
 
-import { ApiError, getChart } from '../api/client.ts';
+import { AGAIN_MS, ApiError, getChart, passes } from '../api/client.ts';
 import type { LiveValue } from '../api/types.ts';
 import type { ChartSpec, Source } from '../item/sections.ts';
 import { parseNumber } from '../item/reading.ts';
@@ -52,6 +52,7 @@ export class Board {
   private abort = new AbortController();
   private lastDraw = 0;
   private drawTimer = 0;
+  private againTimer = 0;
   private stops: (() => void)[] = [];
 
   /** counters are the ids of items whose live values are readings of a counter. */
@@ -73,6 +74,7 @@ export class Board {
     this.abort.abort();
     clearTimeout(this.gatherTimer);
     clearTimeout(this.drawTimer);
+    clearTimeout(this.againTimer);
   }
 
   setCounters(counters: Set<string>): void {
@@ -164,7 +166,18 @@ export class Board {
         panel.error = error instanceof ApiError ? error : new ApiError('the chart', String(error), 0);
         setStatus(panel, 'error');
       }
+      if (passes(error)) this.tryAgain();
     }
+  }
+
+  // tryAgain reads what failed once more after a while; a hidden tab waits on.
+  private tryAgain(): void {
+    if (this.againTimer !== 0) return;
+    this.againTimer = window.setTimeout(() => {
+      this.againTimer = 0;
+      if (document.hidden) return this.tryAgain();
+      for (const panel of this.panels) if (panel.visible && panel.status === 'error') this.request(panel);
+    }, AGAIN_MS);
   }
 
   private onValues(values: LiveValue[]): void {

@@ -1,6 +1,7 @@
 // Loading for a view: the old answer stays while the next one is on its way.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { AGAIN_MS, passes } from '../api/client.ts';
 import { Cell } from '../state/cell.ts';
 
 /** How many parts of the page have nothing to show yet because their first answer is on its way. */
@@ -13,7 +14,10 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** useLoad calls read whenever one of deps changes; an answer that was overtaken by a newer call is dropped. */
+/**
+ * useLoad calls read whenever one of deps changes; an answer that was overtaken by a newer call is dropped. What failed because the server or its
+ * database was away is tried again.
+ */
 export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unknown[]): Loaded<T> {
   const [state, setState] = useState<Omit<Loaded<T>, 'reload'>>({ data: null, error: null, loading: true });
   const [round, setRound] = useState(0);
@@ -21,6 +25,7 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unkn
   reader.current = read;
   useEffect(() => {
     const abort = new AbortController();
+    let again = 0;
     let counted = state.data === null;
     const count = (by: number): void => void (counted && waiting.set(waiting.value + by));
     const over = (): void => {
@@ -35,9 +40,11 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unkn
       .catch((error: unknown) => {
         if (abort.signal.aborted) return;
         setState((old) => ({ data: old.data, error: error instanceof Error ? error : new Error(String(error)), loading: false }));
+        if (passes(error)) again = window.setInterval(() => !document.hidden && setRound((n) => n + 1), AGAIN_MS);
       })
       .finally(over);
     return () => {
+      clearInterval(again);
       abort.abort();
       over();
     };

@@ -1,10 +1,10 @@
 // Two ranges side by side: what is new, what became slower. What changed the load most comes first.
 
-import { useState } from 'preact/hooks';
 import type { Change, Comparison, Sums, Verdict } from '../api/mongo.ts';
 import { digits } from '../format/number.ts';
 import { Empty } from '../part/notice.tsx';
-import { setParams } from '../state/route.ts';
+import { useCell } from '../state/cell.ts';
+import { route, setParams } from '../state/route.ts';
 import { spanText } from '../time/clock.ts';
 import type { Choice } from './address.ts';
 import { latencyText, loadText, rateText, RowName } from './text.tsx';
@@ -20,7 +20,9 @@ const VERDICTS: [Verdict, string, string][] = [
 ];
 
 export function CompareTable({ comparison, choice, dimmed }: { comparison: Comparison; choice: Choice; dimmed: boolean }) {
-  const [only, setOnly] = useState<Verdict | ''>('');
+  const { params } = useCell(route);
+  const only = VERDICTS.find(([verdict]) => verdict === params.get('verdict'))?.[0] ?? '';
+  const setOnly = (verdict: Verdict | ''): void => setParams({ verdict });
   const counts = new Map<Verdict, number>();
   for (const row of comparison.rows) counts.set(row.verdict, (counts.get(row.verdict) ?? 0) + 1);
   const rows = comparison.rows.filter((row) => only === '' || row.verdict === only);
