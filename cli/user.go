@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -22,6 +23,7 @@ type userFlags struct {
 	target
 	role         string
 	groups       []string
+	allHosts     bool
 	passwordFile string
 	hash         string
 	noPassword   bool
@@ -68,11 +70,23 @@ func userCommand() *cobra.Command {
 			return changeUser(c, f, args[0], false, func(b *rest.UserBody) { b.Disabled = false })
 		},
 	}
+	set := &cobra.Command{
+		Use: "set NAME", Short: "Change a user's role and user groups; in force at once",
+		Long: "Change what is given. --group replaces the user's groups and limits the role to what they grant; --all-hosts lets it hold on all hosts again.",
+		Args: someArgs(1, 1, "a name"), RunE: func(c *cobra.Command, args []string) error { return setUser(c, f, args[0]) },
+	}
+	set.Flags().StringVar(&f.role, "role", "", "viewer, operator, editor or administrator (default: as it is)")
+	set.Flags().StringSliceVar(&f.groups, "group", nil, "user group; may be given several times")
+	set.Flags().BoolVar(&f.allHosts, "all-hosts", false, "let the role hold on all hosts")
+	remove := &cobra.Command{
+		Use: "delete NAME", Short: "Delete a user, with sessions and tokens", Args: someArgs(1, 1, "a name"),
+		RunE: func(c *cobra.Command, args []string) error { return deleteUser(c, f, args[0]) },
+	}
 	grant := &cobra.Command{
 		Use: "grant GROUP HOSTGROUP=ROLE…", Short: "Make or change a user group: what its users may do on the hosts of host groups",
 		Args: someArgs(2, -1, "a user group and at least one HOSTGROUP=ROLE"), RunE: func(c *cobra.Command, args []string) error { return grantGroup(c, f, args) },
 	}
-	c.AddCommand(add, list, passwd, disable, enable, grant)
+	c.AddCommand(add, list, set, passwd, disable, enable, remove, grant)
 	return c
 }
 
@@ -162,6 +176,42 @@ func changeUser(c *cobra.Command, f *userFlags, name string, password bool, chan
 		fmt.Fprintf(c.OutOrStdout(), "user %s is changed\n", u.Name)
 		return nil
 	}
+	return noUser(name)
+}
+
+func setUser(c *cobra.Command, f *userFlags, name string) error {
+	role, groups := c.Flags().Changed("role"), c.Flags().Changed("group")
+	if !role && !groups && !f.allHosts || groups && f.allHosts {
+		return usagef("give --role, and --group or --all-hosts")
+	}
+	return changeUser(c, f, name, false, func(b *rest.UserBody) {
+		if role {
+			b.Role = f.role
+		}
+		if groups {
+			b.Groups, b.AllHosts = f.groups, false
+		}
+		b.AllHosts = b.AllHosts || f.allHosts
+	})
+}
+
+func deleteUser(c *cobra.Command, f *userFlags, name string) error {
+	users, err := fetchUsers(c, &f.target)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(users, func(u rest.User) bool { return strings.EqualFold(u.Name, name) })
+	if i < 0 {
+		return noUser(name)
+	}
+	if err := f.call(c, http.MethodDelete, "/api/users/"+users[i].ID, nil, nil); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.OutOrStdout(), "user %s is deleted\n", users[i].Name)
+	return nil
+}
+
+func noUser(name string) error {
 	return fmt.Errorf("there is no user %q; tidemark user list shows those that there are", name)
 }
 
