@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
 
 	"tidemark/model"
 )
@@ -85,11 +84,8 @@ func (c *change) globalMacro(ctx context.Context, name string) (found *model.Mac
 }
 
 func checkGlobalMacro(m *model.Macro) error {
-	inside, begins := strings.CutPrefix(m.Name, "{$")
-	inside, ends := strings.CutSuffix(inside, "}")
-	name, _, _ := strings.Cut(inside, ":")
 	switch {
-	case !begins || !ends || name == "" || strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") != "":
+	case !model.IsMacroName(m.Name):
 		return fmt.Errorf("macro %.255q: %w; expected the form {$NAME} or {$NAME:context} with capital letters, digits, _ and . in the name", m.Name, ErrInvalid)
 	case len(m.Name) > maxMacroNameBytes:
 		return fmt.Errorf("macro %.40q…: %w; its name has %d bytes, at most %d", m.Name, ErrInvalid, len(m.Name), maxMacroNameBytes)

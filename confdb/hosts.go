@@ -303,8 +303,10 @@ func (d *DB) SetGlobalMacros(ctx context.Context, macros []model.Macro) error {
 			return err
 		}
 		for _, m := range sorted {
-			if !strings.HasPrefix(m.Name, "{$") || !strings.HasSuffix(m.Name, "}") {
-				return fmt.Errorf("macro %q: %w; expected the form {$NAME} or {$NAME:context}", m.Name, ErrInvalid)
+			if !slices.Contains(have, m) { // what is there stays, however it came
+				if err := checkGlobalMacro(&m); err != nil {
+					return err
+				}
 			}
 			if m.Secret {
 				sealed, err := d.secrets.seal(m.Value, macroPlace(m.Name))

@@ -77,7 +77,7 @@ func TestZabbix_hostPrototypes(t *testing.T) {
 		for change, want := range map[string]string{
 			`"host":"{#VM.NAME}"` + "\x00" + `"host":"vm"`:                                     "must contain at least one low-level discovery macro",
 			`"groupLinks":[{"groupid":` + "\x00" + `"groupLinks":[{"groupid":"9"},{"groupid":`: noObject,
-			`"value":"{#VM.NAME}"}],"tags"` + "\x00" + `"type":1,"value":"x"}],"tags"`:         "no secret macros",
+			`"value":"{#VM.NAME}"}],"tags"` + "\x00" + `"type":1}],"tags"`:                     `the parameter "value" is missing`,
 			`"dns":"{#VM.DNS}"` + "\x00" + `"dns":""`:                                          "IP and DNS cannot be empty",
 			`"custom_interfaces":1` + "\x00" + `"custom_interfaces":0`:                         "should be empty when custom_interfaces is 0",
 			`"status":1` + "\x00" + `"color":1`:                                                `unexpected parameter "color"`,

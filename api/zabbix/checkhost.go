@@ -13,11 +13,6 @@ const (
 	wantPort = "value must be one of 0-65535"
 )
 
-// isMacroName reports whether a text has the form {$NAME} or {$NAME:context}, of which a host's macros must be.
-func isMacroName(text string) bool {
-	return len(text) > len("{$}") && strings.HasPrefix(text, "{$") && strings.HasSuffix(text, "}")
-}
-
 // isInterfaceIP reports whether a text can be the IP address of an interface: none, an address, or one with macros.
 func isInterfaceIP(text string) bool {
 	if text == "" || hasMacro(text) {

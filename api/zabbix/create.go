@@ -160,7 +160,7 @@ func (c *call) readHost(place string, text json.RawMessage) (*exportHost, error)
 		return nil, err
 	}
 	for i, m := range n.Macros {
-		if !isMacroName(m.Macro) {
+		if !model.IsMacroName(m.Macro) {
 			return nil, invalidParams(`Invalid parameter "/%s/macros/%d/macro": incorrect syntax near %q.`, place, i+1, m.Macro)
 		}
 		secret := exportMacro{Macro: m.Macro, Value: m.Value, Description: m.Description}

@@ -1,6 +1,7 @@
 package zabbix
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
@@ -65,13 +66,43 @@ func (o *owner) set(member string, value any) error {
 	if _, ok := o.before[member]; !ok { // what it was before the call, not before this object of it
 		o.before[member] = o.members[member]
 	}
-	o.after[member] = text
+	o.after[member] = withoutSecretTexts(text)
 	if string(text) == `""` || string(text) == "[]" || string(text) == "null" {
 		delete(o.members, member)
 		return nil
 	}
 	o.members[member] = text
 	return nil
+}
+
+// withoutSecretTexts is a part of a document for the audit log: without the values of secret macros, wherever they are.
+func withoutSecretTexts(text json.RawMessage) json.RawMessage {
+	var all any
+	if !bytes.Contains(text, []byte(secretText)) || json.Unmarshal(text, &all) != nil {
+		return text
+	}
+	hideSecretTexts(all)
+	hidden, err := json.Marshal(all)
+	if err != nil {
+		return json.RawMessage("null") // nothing is better than a secret
+	}
+	return hidden
+}
+
+func hideSecretTexts(value any) {
+	switch v := value.(type) {
+	case []any:
+		for _, one := range v {
+			hideSecretTexts(one)
+		}
+	case map[string]any:
+		if v["type"] == secretText {
+			delete(v, "value")
+		}
+		for _, one := range v {
+			hideSecretTexts(one)
+		}
+	}
 }
 
 // list reads a member that is a list of objects.
@@ -114,7 +145,7 @@ func (p *params) macroOf(host uint64, known []exportMacro) (exportMacro, error) 
 		m = known[i]
 	}
 	if name := p.text("macro"); name != "" {
-		if !isMacroName(name) {
+		if !model.IsMacroName(name) {
 			p.fail("macro", "incorrect syntax near "+strconv.Quote(name))
 		}
 		m.Macro = name

@@ -58,7 +58,7 @@ func (p *params) fillGlobal(m *model.Macro) error {
 		}
 	}
 	p.accept("description")
-	if !isMacroName(m.Name) {
+	if !model.IsMacroName(m.Name) {
 		p.fail("macro", "incorrect syntax near \""+m.Name+"\"")
 	}
 	return p.done()

@@ -69,12 +69,15 @@ func (c *call) pickGroupLinks(o output, r *part) any {
 	}))
 }
 
+// secretText is the type of secret macros in documents.
+const secretText = "SECRET_TEXT"
+
 // prototypeMacros are the macros of a host prototype.
 func (r *part) prototypeMacros() []hostMacro {
 	var list []hostMacro
 	for _, m := range r.list("macros") {
 		list = append(list, hostMacro{
-			model.Macro{Name: textOf(m, "macro", ""), Value: textOf(m, "value", ""), Secret: textOf(m, "type", "") == "SECRET_TEXT"}, model.HostID(r.id),
+			model.Macro{Name: textOf(m, "macro", ""), Value: textOf(m, "value", ""), Secret: textOf(m, "type", "") == secretText}, model.HostID(r.id),
 		})
 	}
 	return list
@@ -194,22 +197,31 @@ func (c *call) fillGroupLinks(p *params, host object) error {
 	return nil
 }
 
-// fillPrototypeMacros sets the macros of the hosts that will be made; secret ones come by imports only.
+// fillPrototypeMacros sets the macros of the hosts that will be made. A secret one without a value keeps what it had.
 func (p *params) fillPrototypeMacros(host object) {
 	given, ok := p.children("macros")
 	if !ok {
 		return
 	}
-	list := []exportMacro{}
+	known, list := objectsIn(host, "macros"), []exportMacro{}
 	for _, one := range given {
 		one.require("macro")
 		one.accept("hostmacroid", "automatic")
 		m := exportMacro{Macro: one.text("macro"), Value: one.text("value"), Description: one.text("description")}
-		if !isMacroName(m.Macro) {
+		was := ""
+		if i := slices.IndexFunc(known, func(k object) bool { return k["macro"] == m.Macro }); i >= 0 {
+			was = textOf(known[i], "type", "")
+		}
+		if !model.IsMacroName(m.Macro) {
 			one.fail("macro", "incorrect syntax near "+strconv.Quote(m.Macro))
 		}
-		if one.number("type", 0, 1) == 1 {
-			one.fail("type", "a host prototype has no secret macros; put it on a template of its hosts")
+		if kind := one.text("type"); kind == "" {
+			m.Type = was
+		} else if one.number("type", 0, 1) == 1 {
+			m.Type = secretText
+		}
+		if m.Type == "" && was == secretText || m.Type == secretText && was == "" {
+			one.require("value") // what was secret is never shown
 		}
 		p.keep(one.done())
 		list = append(list, m)

@@ -72,7 +72,7 @@ func inGroups(names map[string]bool, h *model.Host) bool {
 }
 
 var groupKind = kind[Group]{
-	name: "host group", id: "groupid",
+	name: "host group", id: "groupid", strict: true,
 	fields: []field[Group]{
 		{name: "groupid", number: true, get: func(g *Group) string { return formatID(g.ID) }},
 		{name: "name", get: func(g *Group) string { return g.Name }},

@@ -157,7 +157,7 @@ func (c *call) rights(g *model.UserGroup) (list []right) {
 }
 
 var roleKind = kind[model.Role]{
-	name: "role", id: "roleid",
+	name: "role", id: "roleid", strict: true,
 	fields: []field[model.Role]{
 		{name: "roleid", number: true, get: func(r *model.Role) string { return formatInt(int(*r)) }},
 		{name: "name", get: func(r *model.Role) string { return r.String() }},

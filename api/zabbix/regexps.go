@@ -31,7 +31,7 @@ var expressionKind = kind[model.GlobalExpression]{
 }
 
 var regexpKind = kind[Regexp]{
-	name: "regular expression", id: "regexpid",
+	name: "regular expression", id: "regexpid", strict: true,
 	fields: []field[Regexp]{
 		{name: "regexpid", number: true, get: regexpID},
 		{name: "name", get: func(r *Regexp) string { return r.Name }},

@@ -21,6 +21,8 @@ type kind[T any] struct {
 	filters []field[T]
 	// groupings are by what groupCount counts; none when it counts nothing by itself.
 	groupings []grouping[T]
+	// strict refuses members of output that the kind does not have, as Zabbix does for some kinds and passes them over for the others.
+	strict bool
 }
 
 // field is one member that is a text; numbers are texts too.
@@ -91,6 +93,9 @@ func readLookup[T any](c *call, k *kind[T]) (*lookup[T], error) {
 	if !l.out.given {
 		l.out.all = true
 	}
+	if k.strict {
+		k.checkOutput(c, &l.out)
+	}
 	l.count = l.count || l.out.count
 	if l.grouped = c.flag("groupCount"); l.grouped && k.groupings == nil {
 		c.fail("groupCount", fmt.Sprintf("objects of the kind %s cannot be counted by group", k.name))
@@ -122,6 +127,21 @@ func readLookup[T any](c *call, k *kind[T]) (*lookup[T], error) {
 		}
 	}
 	return l, c.done()
+}
+
+// checkOutput refuses members that objects of the kind do not have.
+func (k *kind[T]) checkOutput(c *call, out *output) {
+	for i, name := range out.names {
+		known := k.field(name) != nil || name == "extend" || slices.ContainsFunc(k.selects, func(s selection[T]) bool { return s.param == "" && s.name == name })
+		if known {
+			continue
+		}
+		names := make([]string, 0, len(k.fields))
+		for n := range k.fields {
+			names = append(names, strconv.Quote(k.fields[n].name))
+		}
+		c.fail("output/"+strconv.Itoa(i+1), "value must be one of "+strings.Join(names, ", "))
+	}
 }
 
 // readMembers reads filter or search: texts by member.

@@ -9,7 +9,7 @@ import (
 )
 
 var tokenKind = kind[model.Token]{
-	name: "token", id: "tokenid",
+	name: "token", id: "tokenid", strict: true,
 	fields: []field[model.Token]{
 		{name: "tokenid", number: true, get: func(t *model.Token) string { return strconv.FormatUint(t.ID, 10) }},
 		{name: "name", get: func(t *model.Token) string { return t.Name }},

@@ -257,6 +257,75 @@ func (c *call) hostOfExpression(p *params) (*model.Host, error) {
 	return nil, invalidParams(`Incorrect trigger expression. Host %q does not exist or you have no access to this host.`, e.Refs[0].Host)
 }
 
+// checkItems refuses expressions of items that there are not, in Zabbix's words.
+func (c *call) checkItems(p *params) error {
+	for _, member := range []string{"expression", "recovery_expression"} {
+		text := p.text(member)
+		if text == "" {
+			continue
+		}
+		e, err := parseWritten(text)
+		if err != nil {
+			continue // fillTrigger says so
+		}
+		for _, ref := range e.Refs {
+			if err := c.checkItem(ref); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *call) checkItem(ref expr.Ref) error {
+	h, ok := c.hostNamed(ref.Host)
+	if !ok {
+		return invalidParams(`Incorrect trigger expression. Host %q does not exist or you have no access to this host.`, ref.Host)
+	}
+	if isTemplate(h.ID) {
+		ok = c.templateHas(h, ref.Key, maxLinked)
+	} else {
+		_, ok = c.configuration.ItemOf(h.Host, ref.Key)
+	}
+	if !ok {
+		return invalidParams("Incorrect item key %q provided for trigger expression on %q.", ref.Key, ref.Host)
+	}
+	return nil
+}
+
+// maxLinked bounds how far links of templates are followed.
+const maxLinked = 10
+
+// templateHas reports whether a template, or one that it is linked to, has an item.
+func (c *call) templateHas(h *model.Host, key string, depth int) bool {
+	if slices.ContainsFunc(c.contentsOf(h).items, func(r itemRow) bool { return r.Key == key }) {
+		return true
+	}
+	o, err := c.readOwner("template", h.Host)
+	if err != nil || depth == 0 {
+		return false
+	}
+	links, _ := list[exportName](o, "templates") // what cannot be read has no items
+	return slices.ContainsFunc(links, func(link exportName) bool {
+		t, ok := c.hostNamed(link.Name)
+		return ok && isTemplate(t.ID) && c.templateHas(t, key, depth-1)
+	})
+}
+
+// hostNamed finds a host that the caller may see, or a template as asHost, by its technical name.
+func (c *call) hostNamed(name string) (*model.Host, bool) {
+	hosts := c.hosts()
+	if i := slices.IndexFunc(hosts, func(h *model.Host) bool { return h.Host == name }); i >= 0 {
+		return hosts[i], true
+	}
+	known, err := c.templates()
+	i := slices.IndexFunc(known, func(t Template) bool { return t.Template == name })
+	if err != nil || i < 0 || !c.mayLink(known[i].ID) {
+		return nil, false
+	}
+	return asHost(&known[i]), true
+}
+
 // triggerChange is a trigger whose id is looked for when all is done: it has another one when its name or expression changed.
 type triggerChange struct {
 	host             model.HostID
@@ -292,6 +361,9 @@ func createTriggers(c *call) ([]byte, error) {
 	_, err := c.eachOnHosts(c.hostOfExpression, func(p *params, o *owner, h *model.Host) (string, error) {
 		trigger := object{}
 		if err := c.fillTrigger(p, trigger); err != nil {
+			return "", err
+		}
+		if err := c.checkItems(p); err != nil {
 			return "", err
 		}
 		for _, t := range c.triggersIn(h.ID) {
@@ -361,6 +433,9 @@ func updateTriggers(c *call) ([]byte, error) {
 			before[t.ID] = true
 		}
 		if err := c.fillTrigger(p, trigger); err != nil {
+			return "", err
+		}
+		if err := c.checkItems(p); err != nil {
 			return "", err
 		}
 		all = append(all, triggerChange{h.ID, textOf(trigger, "name", ""), textOf(trigger, "expression", ""), id})

@@ -44,7 +44,7 @@ func valueMapOfItem(i *model.Item) string {
 }
 
 var valueMapKind = kind[valueMapRow]{
-	name: "value map", id: "valuemapid",
+	name: "value map", id: "valuemapid", strict: true,
 	fields: []field[valueMapRow]{
 		{name: "valuemapid", number: true, get: (*valueMapRow).id},
 		{name: "hostid", number: true, get: func(r *valueMapRow) string { return formatID(r.owner) }},
