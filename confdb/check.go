@@ -57,12 +57,16 @@ func checkDelay(delay string) error {
 	return nil
 }
 
-// checkItems remarks triggers that name an item which is not there. It is for plans and for changes of single objects; a file may come in parts.
+// checkItems remarks items that are made of items which are not there, and triggers that name such. The latter is for plans and for changes of
+// single objects; a file may come in parts.
 func (i *importer) checkItems(ctx context.Context, x *export) error {
-	if i.options.Known == nil {
-		return nil
-	}
 	for _, o := range slices.Concat(x.templates, x.hosts) {
+		if err := i.checkSources(ctx, o); err != nil {
+			return err
+		}
+		if i.options.Known == nil {
+			continue
+		}
 		for n := range o.triggers {
 			if err := i.checkTrigger(ctx, o, &o.triggers[n]); err != nil {
 				return err
@@ -112,7 +116,7 @@ func (i *importer) hasItem(ctx context.Context, name, key string) (bool, error) 
 		}
 	}
 	if w.id == 0 || w.kind == hostOwner {
-		return i.options.Known(name, key), nil
+		return i.options.Known != nil && i.options.Known(name, key), nil
 	}
 	chain, err := i.ancestors(ctx, []int64{w.id})
 	for _, t := range chain {

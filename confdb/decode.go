@@ -35,6 +35,8 @@ type decoder struct {
 	idle      map[string]int
 	// checkSteps is ImportOptions.CheckSteps.
 	checkSteps func([]model.Step, model.ValueType) (int, error)
+	// checkKey is ImportOptions.CheckKey.
+	checkKey func(model.ItemType, string) error
 }
 
 // decodeExport returns the objects of a file and its tree.
@@ -71,7 +73,7 @@ func decodeTree(root *node, report *Report, o *ImportOptions) (*export, error) {
 	if top == nil || top.kind != objectNode {
 		return nil, errors.New("no zabbix_export at the top; expected a Zabbix export in YAML or JSON")
 	}
-	d := &decoder{report: report, path: "export", collected: collected, checkSteps: o.CheckSteps}
+	d := &decoder{report: report, path: "export", collected: collected, checkSteps: o.CheckSteps, checkKey: o.CheckKey}
 	x := &export{version: d.text(top, "version", "")}
 	report.Version = x.version
 	if !knownVersion(x.version) {

@@ -43,6 +43,8 @@ type ImportOptions struct {
 	drafted string
 	// CheckSteps, if not nil, returns the first preprocessing step, from 0, that cannot work and why; steps with user macros are not asked for.
 	CheckSteps func(steps []model.Step, t model.ValueType) (int, error)
+	// CheckKey, if not nil, returns why nobody understands the key of an item of a type; keys with macros are not asked for.
+	CheckKey func(t model.ItemType, key string) error
 }
 
 // OwnerName names a host or a template.

@@ -19,6 +19,7 @@ import (
 	"tidemark/access"
 	"tidemark/api"
 	"tidemark/collect/poller"
+	"tidemark/collectors"
 	"tidemark/confdb"
 	"tidemark/model"
 	"tidemark/preproc"
@@ -302,7 +303,7 @@ func spread(text []byte, isJSON bool) []byte {
 // options are those of every change over this interface.
 func (c *configurator) options() confdb.ImportOptions {
 	return confdb.ImportOptions{
-		Collected: c.collected(), CheckSteps: preproc.CheckSteps,
+		Collected: c.collected(), CheckSteps: preproc.CheckSteps, CheckKey: collectors.CheckKey,
 		Known: func(host, key string) bool { _, _, ok := c.server.names.ItemByKey(host, key); return ok },
 	}
 }

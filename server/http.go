@@ -53,7 +53,7 @@ func (s *Server) routes() []api.Route {
 		Access:   s.access,
 		Alerting: s.alerting(),
 		Importer: importer{db: s.db, refresh: func(ctx context.Context) error { _, err := s.cache.Refresh(ctx); return err }},
-		Health:   s.health, Seen: s.presence.LastSeen, Template: s.templateName, Proxy: s.proxies.name, Version: s.o.Version, StartedAt: s.started, Trapper: s.trapperAddress(),
+		Health:   s.health, Hour: s.hour.list, Seen: s.presence.LastSeen, Template: s.templateName, Proxy: s.proxies.name, Version: s.o.Version, StartedAt: s.started, Trapper: s.trapperAddress(),
 	})
 	promAPI := prom.New(prom.Options{
 		Engine: promql.New(s.querier, promql.Options{Logger: s.logger}), Catalog: s.catalog,

@@ -74,6 +74,7 @@ var foreignCalls = map[string]foreignCall{
 	"GET /api/mongo/requests/{fp}":        {path: "/api/mongo/requests/all?instance=none/1", limited: 404},
 	"GET /api/openapi.json":               {path: "/api/openapi.json", limited: 200},
 	"GET /api/overview":                   {path: "/api/overview", limited: 200, shows: true},
+	"GET /api/overview/hour":              {path: "/api/overview/hour", limited: 200},
 	"GET /api/problems":                   {path: "/api/problems", limited: 200, shows: true},
 	"GET /api/search":                     {path: "/api/search?q=7f3a", limited: 200, shows: true},
 	"GET /api/shadow":                     {path: "/api/shadow", limited: 200},

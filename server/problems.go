@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"tidemark/api/rest"
+	"tidemark/collectors"
 	"tidemark/confdb"
 	"tidemark/event"
 	"tidemark/expr"
 	"tidemark/model"
+	"tidemark/preproc"
 	"tidemark/storage"
 	"tidemark/trigger"
 )
@@ -128,7 +130,7 @@ func (i importer) Import(ctx context.Context, content []byte, json bool) (any, e
 	if json {
 		name = "import.json"
 	}
-	options := confdb.ImportOptions{Collected: collectedTypes()}
+	options := confdb.ImportOptions{Collected: collectedTypes(), CheckSteps: preproc.CheckSteps, CheckKey: collectors.CheckKey}
 	audit := newImportAudit(ctx, i.db, name, content, options)
 	report, err := i.db.Import(ctx, name, content, options)
 	if err != nil {

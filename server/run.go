@@ -92,6 +92,7 @@ func (s *Server) Run(ctx context.Context) error {
 		g.Go(func() error { return s.trends.Run(running) })
 	}
 	g.Go(func() error { s.rates.sample(stopRates); return nil })
+	g.Go(func() error { s.sampleHour(stopRates); return nil })
 	g.Go(func() error { return s.tellProblems(running) })
 	g.Go(func() error {
 		<-running.Done()

@@ -187,6 +187,7 @@ type Server struct {
 	latest   *query.Latest
 	hub      *query.Hub
 	rates    *rates
+	hour     pastHour
 
 	configurator *configurator
 

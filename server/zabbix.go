@@ -11,8 +11,10 @@ import (
 	"tidemark/alert"
 	"tidemark/api"
 	"tidemark/api/zabbix"
+	"tidemark/collectors"
 	"tidemark/confdb"
 	"tidemark/model"
+	"tidemark/preproc"
 )
 
 // zabbixAPI answers Zabbix's JSON-RPC.
@@ -90,7 +92,7 @@ func (o zabbixObjects) Export(ctx context.Context, templates, hosts []string) ([
 // importOptions are those of an import with its rules.
 func (o zabbixObjects) importOptions(deletes zabbix.Deletes) confdb.ImportOptions {
 	return confdb.ImportOptions{
-		Collected: collectedTypes(), DeleteMissing: deletes.Contents, DeleteLinks: deletes.Links, DeleteValueMaps: deletes.ValueMaps,
+		Collected: collectedTypes(), CheckSteps: preproc.CheckSteps, CheckKey: collectors.CheckKey, DeleteMissing: deletes.Contents, DeleteLinks: deletes.Links, DeleteValueMaps: deletes.ValueMaps,
 	}
 }
 

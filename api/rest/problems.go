@@ -181,6 +181,14 @@ func (a *API) encodedOverview(ctx context.Context) (json.RawMessage, error) {
 
 func (a *API) getOverview(r *http.Request) (any, error) { return a.encodedOverview(r.Context()) }
 
+func (a *API) getHour(*http.Request) (any, error) {
+	list := HourList{Points: []HourPoint{}}
+	if a.options.Hour != nil {
+		list.Points = append(list.Points, a.options.Hour()...)
+	}
+	return list, nil
+}
+
 func (a *API) makeOverview(ctx context.Context, now time.Time) (*Overview, error) {
 	health := a.options.Health()
 	o := &Overview{

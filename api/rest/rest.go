@@ -83,6 +83,21 @@ type Importer interface {
 	Import(ctx context.Context, content []byte, json bool) (report any, err error)
 }
 
+// HourPoint is the numbers of the overview at a moment of the last hour.
+type HourPoint struct {
+	// At is in milliseconds since 1970.
+	At              int64   `json:"at"`
+	ValuesPerSecond float64 `json:"values_per_second"`
+	UsedBytes       int64   `json:"used_bytes"`
+	// RetentionDays is null while it is not known.
+	RetentionDays *float64 `json:"retention_days"`
+}
+
+// HourList is the answer to what was in the last hour.
+type HourList struct {
+	Points []HourPoint `json:"points"`
+}
+
 // Health is how the server is doing.
 type Health struct {
 	ValuesPerSecond float64
@@ -120,6 +135,8 @@ type Options struct {
 	// Access may be nil: then there are no routes of users.
 	Access *access.Control
 	Health func() Health
+	// Hour lists how the numbers of the overview were in the last hour, the oldest first; nil: not known.
+	Hour func() []HourPoint
 	// Seen returns when something last came from a host, Unix nanoseconds; zero for never.
 	Seen func(model.HostID) int64
 	// ValueSeen returns, for a host without an agent of its own, when its newest value came and whether it is as new as its items say; nil: no
@@ -185,6 +202,7 @@ func (a *API) Routes() []api.Route {
 	host := api.Param{Name: "host", Type: "string", About: "Id of the only host to list."}
 	return append(slices.Concat(a.alertRoutes(), a.mongoRoutes(), a.discoveryRoutes(), a.peopleRoutes(), a.dashboardRoutes(), a.graphRoutes(), a.stateRoutes()), []api.Route{
 		view("/api/overview", (*API).getOverview, api.Doc{Summary: "The state of everything in one look.", Answer: Overview{}}),
+		view("/api/overview/hour", (*API).getHour, api.Doc{Summary: "The numbers of the overview in the last hour, every 30 s since the server's start.", Answer: HourList{}}),
 		view("/api/hosts", (*API).listHosts, api.Doc{
 			Summary: "Hosts by visible name.", Answer: HostList{},
 			Params: []api.Param{

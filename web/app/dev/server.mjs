@@ -282,6 +282,11 @@ function api(path, query) {
   if (PEOPLE[path] !== undefined) return PEOPLE[path];
   const id = path.split('/').pop();
   if (path === '/api/overview') return overview();
+  if (path === '/api/overview/hour') {
+    const { time, values_per_second: rate, store: { used_bytes: used, retention_days: days } } = overview();
+    const points = Array.from({ length: 120 }, (_, n) => ({ at: time - (119 - n) * 30_000, values_per_second: rate * (0.9 + 0.1 * Math.sin(n / 7)), used_bytes: used - (119 - n) * 200_000, retention_days: days === null ? null : days + (119 - n) / 200 }));
+    return { points };
+  }
   if (path === '/api/hosts') return list(data.hosts.filter((h) => !query.get('group') || h.groups.includes(query.get('group'))).map(hostJSON), query, 'hosts', (h) => `${h.host} ${h.name}`);
   if (/^\/api\/hosts\/\d+\/graphs$/.test(path)) return graphs(data.items.filter((i) => i.host_id === path.split('/')[3]).map(itemJSON), query);
   if (path === '/api/states') return states(query);

@@ -1,7 +1,7 @@
 // Calls of the REST API and of the Prometheus API. A failed call becomes an ApiError that says what failed and why.
 
 import { me } from '../state/me.ts';
-import type { ChartAnswer, Host, Item, Overview, Problem, ProblemDetail, ProblemsUpdate, Reading, SearchResult, Trigger } from './types.ts';
+import type { ChartAnswer, Host, HourPoint, Item, Overview, Problem, ProblemDetail, ProblemsUpdate, Reading, SearchResult, Trigger } from './types.ts';
 
 /** A call that did not give its answer. what names it in words, detail is the reason. */
 export class ApiError extends Error {
@@ -86,6 +86,8 @@ function reason(body: unknown, response: Response): string {
   if (typeof message === 'string') return message;
   return `the server answered ${response.status} ${response.statusText}`.trim();
 }
+
+export const getHour = (signal?: AbortSignal): Promise<{ points: HourPoint[] }> => get('the numbers of the last hour', '/api/overview/hour', {}, signal);
 
 export const getOverview = (signal?: AbortSignal): Promise<Overview> => get('the overview', '/api/overview', {}, signal);
 

@@ -42,6 +42,14 @@ export interface Overview {
   utc_offset_seconds: number;
 }
 
+/** The numbers of the overview at a moment of the last hour. */
+export interface HourPoint {
+  at: number;
+  values_per_second: number;
+  used_bytes: number;
+  retention_days: number | null;
+}
+
 export interface Host {
   id: string;
   host: string;

@@ -122,7 +122,9 @@ export function mistakesOf(remarks: Remark[], base: string, fields: string[] = [
     }
     const top = field.replace(/[.[].*$/, '');
     const name = fields.includes(field) || top === 'preprocessing' ? field : top;
-    (found[name] ??= []).push(plain(remark.reason, top));
+    const words = plain(remark.reason, name === '' ? '' : top === '' ? name : top);
+    const list = (found[name] ??= []);
+    if (!list.includes(words)) list.push(words);
   }
   return found;
 }

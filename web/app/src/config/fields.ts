@@ -98,14 +98,22 @@ export const fitsType = (type: string, key: string, value: string): boolean => (
 
 /** KEY_HINTS say what the key of an item of a type looks like. */
 export const KEY_HINTS: Record<string, string> = {
+  ZABBIX_ACTIVE: 'What the agent measures, such as vfs.fs.size[/,used] or log[/var/log/syslog,error]; the agent may have keys of its own.',
+  ZABBIX_PASSIVE: 'What the agent measures, such as vfs.fs.size[/,used]; the agent may have keys of its own. The host needs an interface of type agent.',
+  HTTP_AGENT: 'Any name, such as status; it is only the name of the item.',
+  SNMP_AGENT: 'Any name, such as uptime; what is asked for is the OID. The host needs an interface of type SNMP.',
+  CALCULATED: 'Any name, such as traffic.total; what is computed is the formula.',
+  DEPENDENT: 'Any name, such as status.version; it is only the name of the item.',
+  SCRIPT: 'Any name, such as orders.open; it is only the name of the item.',
+  INTERNAL: 'What the server tells of itself, such as zabbix[queue] or tidemark[disk_used_percent].',
   TRAP: 'Any name, such as temperature; senders name it so.',
   SIMPLE: 'Such as icmpping, net.tcp.service[https,,443] or net.udp.service[ntp].',
   EXTERNAL: 'A program in the folder collect.external_scripts of the server with its parameters, such as domain_days.sh[{HOST.CONN}].',
   SNMP_TRAP: 'snmptrap[pattern], or snmptrap.fallback for traps that fit no other item.',
   SSH: 'ssh.run[name,<address>,<port>,<encoding>]',
   ODBC: 'db.odbc.select[name,,"postgres://{HOST.CONN}:5432/database"], or db.odbc.get[…] for all rows.',
-  JMX: 'jmx["object name","attribute"], such as jmx["java.lang:type=Memory","HeapMemoryUsage.used"].',
-  IPMI: 'Any name that is not taken, or ipmi.get for all sensors.',
+  JMX: 'jmx["object name","attribute"], such as jmx["java.lang:type=Memory","HeapMemoryUsage.used"]. The host needs an interface of type JMX.',
+  IPMI: 'Any name that is not taken, or ipmi.get for all sensors. The host needs an interface of type IPMI.',
 };
 
 export const keyHint = (type: string): string => KEY_HINTS[type] ?? 'What is measured, such as temperature or vfs.fs.size[/,used].';

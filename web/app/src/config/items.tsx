@@ -1,6 +1,6 @@
 // The items of a host or template, or the item prototypes of a discovery rule.
 
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { Kind, Remark } from '../api/configuration.ts';
 import { Empty } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
@@ -8,11 +8,12 @@ import { useCell } from '../state/cell.ts';
 import { route, setParams } from '../state/route.ts';
 import { type Doc, type Fields, isFresh, list, mistakesOf, put, text } from './document.ts';
 import { defaultDelay, fitsType, hasInterval, ITEM_TYPES, keyHint, TYPE_FIELDS, VALUE_TYPES } from './fields.ts';
+import { KEYS } from './keys.ts';
 import { Columns, Pairs, Pick, Switch, Tags, Text, TypeFields, Whole } from './parts.tsx';
 import { Steps } from './steps.tsx';
 import { TryItem } from './try.tsx';
 
-const FIELDS = ['key', 'name', 'type', 'value_type', 'delay', 'history', 'trends', 'units', 'description', 'status', 'tags', 'preprocessing'];
+const FIELDS = ['key', 'name', 'type', 'value_type', 'delay', 'history', 'trends', 'units', 'description', 'status', 'tags', 'preprocessing', 'master_item', 'url', 'snmp_oid', 'params'];
 
 interface Props {
   /** Where the list is in the document, for mistakes. */
@@ -116,11 +117,14 @@ interface FormProps {
 
 function ItemForm({ item, path, set, remove, close, remarks, keys, what, fresh, tried, tested }: FormProps) {
   const quiet = fresh && !tried;
-  const mistakes = mistakesOf(remarks, path, FIELDS);
+  // What was said of the item when it had another type is not shown until the server has looked again.
+  const before = useRef<Remark[] | null>(null);
+  const mistakes = remarks === before.current ? {} : mistakesOf(remarks, path, FIELDS);
   const type = text(item, 'type', 'ZABBIX_PASSIVE');
   const valueType = text(item, 'value_type', 'UNSIGNED');
   const change = (key: string, value: unknown, missing = ''): void => set(put(item, key, value, missing));
   const changeType = (next: string): void => {
+    before.current = remarks;
     // What only the type before had would not be looked at.
     let kept = item;
     for (const { key } of TYPE_FIELDS[type] ?? []) if (!fitsType(next, key, text(item, key))) kept = put(kept, key, '');
@@ -145,7 +149,7 @@ function ItemForm({ item, path, set, remove, close, remarks, keys, what, fresh, 
       <Columns>
         <div class="form">
           <Text label="Name" value={text(item, 'name')} set={(value) => change('name', value)} mistakes={mistakes.name} quiet={quiet} focus={text(item, 'key') === ''} />
-          <Text label="Key" value={text(item, 'key')} set={(value) => change('key', value)} mistakes={mistakes.key} quiet={quiet} mono hint={fresh ? keyHint(type) : 'An item with another key is another item: the values of the old one are deleted with it.'} />
+          <Text label="Key" value={text(item, 'key')} set={(value) => change('key', value)} mistakes={mistakes.key} quiet={quiet} mono known={KEYS[type]} hint={fresh ? keyHint(type) : 'An item with another key is another item: the values of the old one are deleted with it.'} />
           <Pick label="Type" value={type} options={ITEM_TYPES} set={changeType} mistakes={mistakes.type} />
           {type === 'DEPENDENT' && (
             <Text
@@ -154,6 +158,8 @@ function ItemForm({ item, path, set, remove, close, remarks, keys, what, fresh, 
               set={(value) => set(put(item, 'master_item', value === '' ? undefined : { key: value }))}
               known={keys}
               mono
+              quiet={quiet}
+              mistakes={mistakes.master_item}
               hint="The key of the item whose value it is made of."
             />
           )}

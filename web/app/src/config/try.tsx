@@ -1,6 +1,6 @@
 // Testing an item: its value now, and what each step makes of it. Nothing is stored.
 
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { getHosts } from '../api/client.ts';
 import { type Kind, testItem, type Tested } from '../api/configuration.ts';
 import { said } from '../part/form.tsx';
@@ -25,6 +25,11 @@ export function TryItem({ kind, doc, technical, item }: { kind: Kind; doc: Doc; 
   const [failure, setFailure] = useState('');
   const [busy, setBusy] = useState(false);
   const key = text(item, 'key');
+  // What a test said is of the item as it was.
+  useEffect(() => {
+    setResult(null);
+    setFailure('');
+  }, [JSON.stringify(item), host]);
   const looksBack = list(item, 'preprocessing').some((step) => /CHANGE|DISCARD/.test(text(step, 'type')));
   const run = async (now: boolean): Promise<void> => {
     setBusy(true);

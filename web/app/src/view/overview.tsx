@@ -1,7 +1,7 @@
 // Overview: what is wrong, the fleet, four numbers. Nothing else.
 
 import { useEffect, useState } from 'preact/hooks';
-import { getHosts, getProblems } from '../api/client.ts';
+import { getHosts, getHour, getProblems } from '../api/client.ts';
 import { type Host, type Overview, type Problem, SEVERITIES } from '../api/types.ts';
 import { natural } from '../format/natural.ts';
 import { digits, formatValue, plural } from '../format/number.ts';
@@ -162,6 +162,10 @@ function Numbers({ state }: { state: Overview }) {
     return () => clearInterval(timer);
   }, []);
   const recent = useLoad((signal) => getProblems({ from: Math.floor(serverNow() - HOUR), limit: 10_000 }, signal), [changed, minute]);
+  const hour = useLoad((signal) => getHour(signal), [minute]);
+  // Before the server has noted two moments, the line begins with the page.
+  const past = hour.data?.points ?? [];
+  const rates = past.length < 2 ? history.map((sample) => sample.valuesPerSecond) : [...past.map((point) => point.values_per_second), state.values_per_second];
   const now = serverNow();
   const problems = recent.data?.problems ?? [];
   const opened = slices(problems.map((problem) => problem.at), now);
@@ -174,7 +178,7 @@ function Numbers({ state }: { state: Overview }) {
       <div>
         <h3>Values per second</h3>
         <b class="big" data-number="values-per-second">{digits(state.values_per_second, 4)}</b>
-        <Sparkline values={history.map((sample) => sample.valuesPerSecond)} label="Values per second since the page was opened" />
+        <Sparkline values={rates} label={past.length < 2 ? 'Values per second since the page was opened' : 'Values per second in the last hour'} />
       </div>
       <div>
         <h3>Problems opened and closed, last hour</h3>
@@ -192,11 +196,13 @@ function Numbers({ state }: { state: Overview }) {
         <span class="meter" role="img" aria-label={`Store is ${Math.round(fullness * 100)} % full`}>
           <i ref={(element) => void (element && (element.style.width = `${Math.min(100, fullness * 100)}%`))} />
         </span>
+        {past.length > 1 && <Sparkline values={[...past.map((point) => point.used_bytes), state.store.used_bytes]} top={state.store.quota_bytes} label="Room that the store took in the last hour" />}
       </div>
       <div>
         <h3>History fits for</h3>
         <b class="big">{days === null ? '–' : `${digits(days, days < 10 ? 2 : 3)} ${days === 1 ? 'day' : 'days'}`}</b>
         <span class="muted big-note">{days === null ? 'known after some minutes of data' : "at today's rate"}</span>
+        {past.filter((point) => point.retention_days !== null).length > 1 && <Sparkline values={[...past.map((point) => point.retention_days), days]} label="Days that the history fits for, in the last hour" />}
       </div>
     </section>
   );
