@@ -61,8 +61,10 @@ func checkDelay(delay string) error {
 // single objects; a file may come in parts.
 func (i *importer) checkItems(ctx context.Context, x *export) error {
 	for _, o := range slices.Concat(x.templates, x.hosts) {
-		if err := i.checkSources(ctx, o); err != nil {
-			return err
+		if i.options.CheckKey != nil {
+			if err := i.checkSources(ctx, o); err != nil {
+				return err
+			}
 		}
 		if i.options.Known == nil {
 			continue

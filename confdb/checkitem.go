@@ -46,7 +46,7 @@ func (d *decoder) checkWork(n *node, f *itemFields) {
 			}
 		}
 	}
-	if d.checkKey == nil || hasMacro(f.key) || CheckKey(f.key) != nil {
+	if hasMacro(f.key) || CheckKey(f.key) != nil {
 		return
 	}
 	if err := d.checkKey(f.kind, f.key); err != nil {

@@ -49,7 +49,9 @@ func (d *decoder) owner(x *export, n *node, kind ownerKind) {
 		d.report.remark(path, n.line, "%s (%d), which has no collector yet; kept, but not collected", what, d.idle[what])
 	}
 	if kind == hostOwner {
-		d.checkInterfaces(o)
+		if d.checkKey != nil {
+			d.checkInterfaces(o)
+		}
 		x.hosts = append(x.hosts, o)
 		return
 	}
@@ -128,7 +130,9 @@ func (d *decoder) item(list []itemDef, n *node, owner, kind string, triggers *[]
 	}
 	i.delay = d.text(n, "delay", defaultDelay(i.kind))
 	d.checkItem(n, &i.itemFields)
-	d.checkWork(n, &i.itemFields)
+	if d.checkKey != nil {
+		d.checkWork(n, &i.itemFields)
+	}
 	if err := CheckKey(key); err != nil {
 		d.fault(n, "%v; not taken", err)
 	}

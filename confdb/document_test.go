@@ -119,7 +119,7 @@ func TestImport_warnings(t *testing.T) {
 	for _, m := range r.Remarks {
 		at = append(at, m.At)
 	}
-	if got := strings.Join(at, " "); got != "hosts[0].items[0] hosts[0].items[0].delay hosts[0].items[0].history hosts[0].items[0].triggers[0]" {
+	if got := strings.Join(at, " "); got != "hosts[0].items[0].delay hosts[0].items[0].history hosts[0].items[0].triggers[0]" {
 		t.Errorf("remarks at %s\n%v", got, r)
 	}
 }

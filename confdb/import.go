@@ -43,7 +43,8 @@ type ImportOptions struct {
 	drafted string
 	// CheckSteps, if not nil, returns the first preprocessing step, from 0, that cannot work and why; steps with user macros are not asked for.
 	CheckSteps func(steps []model.Step, t model.ValueType) (int, error)
-	// CheckKey, if not nil, returns why nobody understands the key of an item of a type; keys with macros are not asked for.
+	// CheckKey, if not nil, returns why nobody understands the key of an item of a type; keys with macros are not asked for. With it items are looked
+	// at closely: those that have nothing to do are not taken, those without interface, master item or an item of their formula are remarked.
 	CheckKey func(t model.ItemType, key string) error
 }
 

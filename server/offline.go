@@ -7,10 +7,8 @@ import (
 	"log/slog"
 
 	"tidemark/catalog"
-	"tidemark/collectors"
 	"tidemark/confdb"
 	"tidemark/internal/vfs"
-	"tidemark/preproc"
 )
 
 // File is a file to import.
@@ -44,7 +42,7 @@ func ImportOffline(ctx context.Context, data string, files []File, logger *slog.
 	defer func() { err = errors.Join(err, c.Close()) }()
 	ids.catalog = c
 	for _, f := range files {
-		report, err := db.Import(ctx, f.Name, f.Source, confdb.ImportOptions{Collected: collectedTypes(), CheckSteps: preproc.CheckSteps, CheckKey: collectors.CheckKey})
+		report, err := db.Import(ctx, f.Name, f.Source, confdb.ImportOptions{Collected: collectedTypes()})
 		if err != nil {
 			return reports, err // names the file already
 		}

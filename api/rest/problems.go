@@ -207,8 +207,16 @@ func (a *API) makeOverview(ctx context.Context, now time.Time) (*Overview, error
 	for i := range problems {
 		o.Problems[problems[i].Severity.String()]++
 	}
-	problems = slices.DeleteFunc(problems, func(p model.Problem) bool { return p.Acknowledged })
-	slices.SortFunc(problems, func(x, y model.Problem) int { return cmp.Or(cmp.Compare(x.At, y.At), cmp.Compare(x.ID, y.ID)) })
+	// What somebody has seen comes behind what nobody has.
+	seen := func(p *model.Problem) int {
+		if p.Acknowledged {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(problems, func(x, y model.Problem) int {
+		return cmp.Or(cmp.Compare(seen(&x), seen(&y)), cmp.Compare(x.At, y.At), cmp.Compare(x.ID, y.ID))
+	})
 	var err error
 	if o.Oldest, err = a.formatProblems(ctx, problems[:min(len(problems), 3)]); err != nil {
 		return nil, err

@@ -79,6 +79,7 @@ function fleetText({ hosts }: Overview): string {
 
 function Wrong({ state }: { state: Overview }) {
   useSecond();
+  const unseen = state.oldest.filter((problem) => !problem.acknowledged);
   const total = SEVERITIES.reduce((sum, severity) => sum + (state.problems[severity] ?? 0), 0);
   return (
     <section class="wrong" aria-label="What is wrong">
@@ -98,9 +99,9 @@ function Wrong({ state }: { state: Overview }) {
           ))}
         </ul>
       )}
-      {state.oldest.length > 0 && (
+      {unseen.length > 0 && (
         <ol class="oldest" aria-label="Oldest problems that nobody has seen">
-          {state.oldest.slice(0, 3).map((problem) => (
+          {unseen.slice(0, 3).map((problem) => (
             <li key={problem.event_id}>
               <OldestLine problem={problem} />
             </li>
