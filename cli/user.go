@@ -21,7 +21,8 @@ import (
 // userFlags are the flags of the user commands.
 type userFlags struct {
 	target
-	role         string
+	role         string // of add
+	newRole      string // of set
 	groups       []string
 	allHosts     bool
 	passwordFile string
@@ -75,7 +76,7 @@ func userCommand() *cobra.Command {
 		Long: "Change what is given. --group replaces the user's groups and limits the role to what they grant; --all-hosts lets it hold on all hosts again.",
 		Args: someArgs(1, 1, "a name"), RunE: func(c *cobra.Command, args []string) error { return setUser(c, f, args[0]) },
 	}
-	set.Flags().StringVar(&f.role, "role", "", "viewer, operator, editor or administrator (default: as it is)")
+	set.Flags().StringVar(&f.newRole, "role", "", "viewer, operator, editor or administrator (default: as it is)")
 	set.Flags().StringSliceVar(&f.groups, "group", nil, "user group; may be given several times")
 	set.Flags().BoolVar(&f.allHosts, "all-hosts", false, "let the role hold on all hosts")
 	remove := &cobra.Command{
@@ -186,7 +187,7 @@ func setUser(c *cobra.Command, f *userFlags, name string) error {
 	}
 	return changeUser(c, f, name, false, func(b *rest.UserBody) {
 		if role {
-			b.Role = f.role
+			b.Role = f.newRole
 		}
 		if groups {
 			b.Groups, b.AllHosts = f.groups, false
