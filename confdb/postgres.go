@@ -139,6 +139,31 @@ func (e *awayError) Unwrap() []error { return []error{ErrAway, e.cause} }
 // Unavailable tells the API that the same request may succeed later.
 func (e *awayError) Unavailable() bool { return true }
 
+// busyError says that the database refuses for now what was tried.
+type busyError struct {
+	text  string
+	cause error
+}
+
+func (e *busyError) Error() string { return e.text + ": " + e.cause.Error() }
+func (e *busyError) Unwrap() error { return e.cause }
+
+// Unavailable tells the API that the same request may succeed later.
+func (e *busyError) Unavailable() bool { return true }
+
+// busy reports whether the database refuses for now what was tried: it can only be read, something was locked for too long, or its users or rights are being changed.
+func busy(err error) bool {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) {
+		return false
+	}
+	switch refused.Code {
+	case "25006", "28000", "28P01", "42501", "55P03", "57014": // read only, role, password, rights, lock timeout, statement timeout
+		return true
+	}
+	return false
+}
+
 // connected notes a new connection.
 func (d *DB) connected() {
 	if d.away.CompareAndSwap(true, false) {
@@ -161,6 +186,8 @@ func (d *DB) wrapPostgres(what string, err error) error {
 			d.log.Error("the configuration database cannot be reached; what has to be written waits, and it is tried again", "database", d.path, "error", err)
 		}
 		return &awayError{fmt.Sprintf("%s %v; it is tried again: %s", d.path, ErrAway, what), err}
+	case busy(err):
+		return &busyError{fmt.Sprintf("%s cannot be used now; look at its state and try again: %s", d.path, what), err}
 	case errors.As(err, &refused) && refused.Code == diskFullCode:
 		err = fmt.Errorf("%w: %w", err, syscall.ENOSPC)
 	}

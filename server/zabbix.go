@@ -196,6 +196,9 @@ func importError(ctx context.Context, err error) error {
 	if _, unreadable := errors.AsType[*confdb.UnreadableError](err); unreadable || ctx.Err() != nil {
 		return err
 	}
+	if api.AsError(err).Code != "internal" { // the database is away, or its disk is full: the file has no mistake
+		return err
+	}
 	return &api.Error{Status: http.StatusUnprocessableEntity, Code: "import", Message: err.Error()}
 }
 

@@ -174,13 +174,13 @@ func (db *DB) Housekeeping(ctx context.Context) (Housekeeping, error) {
 	h := Housekeeping{Mode: db.modeNow(), LimitBytes: db.o.SizeBytes, Room: db.Room(), Tables: []HousekeptTable{}, Dropped: []DroppedPartition{}}
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
-		return h, err
+		return h, asAway(ctx, err)
 	}
 	defer conn.Release()
 	for _, t := range db.sortedTables() {
 		row, err := db.housekept(ctx, conn.Conn(), t)
 		if err != nil {
-			return h, fmt.Errorf("look at %s: %w", t.key, err)
+			return h, asAway(ctx, fmt.Errorf("look at %s: %w", t.key, err))
 		}
 		h.Tables = append(h.Tables, row)
 		h.SizeBytes += row.Bytes

@@ -87,14 +87,14 @@ func (db *DB) pin(ctx context.Context, conn *pgx.Conn) error {
 	return db.tag(ctx, conn)
 }
 
-// query runs fn with a connection for reading.
+// query runs fn with a connection for reading. The error is an awayError while the database cannot be asked.
 func (db *DB) query(ctx context.Context, fn func(*pgconn.PgConn) error) error {
 	c, err := db.pool.Acquire(ctx)
 	if err != nil {
-		return err
+		return asAway(ctx, err)
 	}
 	defer c.Release() // one whose results were not all read is closed by this
-	return fn(c.Conn().PgConn())
+	return asAway(ctx, fn(c.Conn().PgConn()))
 }
 
 // prepareSchema migrates the fixed tables, finds out what the database can do, and reads which tables of values there are.
