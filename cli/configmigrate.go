@@ -32,7 +32,7 @@ func configMigrateCommand() *cobra.Command {
 			if from == "" || to == "" || fromDSN == toDSN {
 				return usagef("expected --from and --to, one a data folder and the other a connection string of PostgreSQL")
 			}
-			dir, shown := from, to
+			dir := from
 			if o.DSN, o.ToPostgres = to, true; fromDSN {
 				dir, o.DSN, o.ToPostgres = to, from, false
 			}
@@ -44,9 +44,6 @@ func configMigrateCommand() *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(moved)
 			}
-			if o.ToPostgres {
-				shown = "PostgreSQL"
-			}
 			rows := int64(0)
 			for _, t := range moved.Tables {
 				rows += t.Rows
@@ -54,7 +51,7 @@ func configMigrateCommand() *cobra.Command {
 					return err
 				}
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%d rows of %d tables are in %s and compared\n", rows, len(moved.Tables), shown)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%d rows of %d tables are in %s and compared\n", rows, len(moved.Tables), shownPlace(to))
 			if err == nil && moved.Aside != "" {
 				_, err = fmt.Fprintf(c.OutOrStdout(), "what was there before is kept as %s\n", moved.Aside)
 			}

@@ -63,7 +63,7 @@ func migrateCommand() *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(state)
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%d values (checksum %016x), %d hours of trends and %d marks are in %s and compared\n", state.Values, state.Checksum, state.Hours, state.Marks, to)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%d values (checksum %016x), %d hours of trends and %d marks are in %s and compared\n", state.Values, state.Checksum, state.Hours, state.Marks, shownPlace(to))
 			if err == nil && state.Expired+state.HoursBehind > 0 {
 				_, err = fmt.Fprintf(c.OutOrStdout(), "left behind: %d values past their retention, %d hours of trends whose values are gone\n", state.Expired, state.HoursBehind)
 			}
@@ -84,4 +84,12 @@ func migrateCommand() *cobra.Command {
 // isDSN tells a connection string from a folder.
 func isDSN(s string) bool {
 	return strings.HasPrefix(s, "postgres://") || strings.HasPrefix(s, "postgresql://") || strings.Contains(s, "=")
+}
+
+// shownPlace names where something was copied to. A connection string may hold a password.
+func shownPlace(to string) string {
+	if isDSN(to) {
+		return "PostgreSQL"
+	}
+	return to
 }
