@@ -32,7 +32,8 @@ export function useMarks(host: string, items: Item[]): Map<string, Problem[]> {
       const { from, to, live: follows } = windowNow();
       return getProblems({ host, from: Math.floor(from), to: follows ? undefined : Math.ceil(to), limit: 500 }, signal);
     },
-    [host, key, changed],
+    [host, key],
+    changed,
   );
   return useMemo(() => {
     const byTrigger = new Map((triggers.data?.triggers ?? []).map((trigger) => [trigger.id, trigger]));

@@ -99,7 +99,7 @@ export function ProblemsWidget({ widget, around }: { widget: Widget; around: Sur
   const lost = useCell(missed);
   const host = widget.host === undefined ? undefined : around.hosts.find((one) => one.host === widget.host);
   const severity = (widget.severities ?? []).join();
-  const loaded = useLoad((signal) => getProblems({ open: true, host: host?.id, severity, limit: 1_000 }, signal), [host?.id, severity, changed, lost]);
+  const loaded = useLoad((signal) => getProblems({ open: true, host: host?.id, severity, limit: 1_000 }, signal), [host?.id, severity, lost], changed);
   useEffect(() => {
     const timer = setInterval(() => !document.hidden && loaded.reload(), Math.max(around.refreshMs, 5_000));
     return () => clearInterval(timer);

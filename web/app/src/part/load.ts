@@ -15,12 +15,15 @@ export interface Loaded<T> {
 }
 
 /**
- * useLoad calls read whenever one of deps changes; an answer that was overtaken by a newer call is dropped. What failed because the server or its
- * database was away is tried again.
+ * useLoad calls read whenever one of deps changes; an answer that was overtaken by a newer call is dropped. What reload asks for, or changed by another
+ * value, waits for a call that is on its way, so that a timer never gives up an answer that takes longer than the timer. What failed because the server
+ * or its database was away is tried again.
  */
-export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unknown[]): Loaded<T> {
+export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unknown[], changed = 0): Loaded<T> {
   const [state, setState] = useState<Omit<Loaded<T>, 'reload'>>({ data: null, error: null, loading: true });
   const [round, setRound] = useState(0);
+  const running = useRef(false);
+  const wanted = useRef(false);
   const reader = useRef(read);
   reader.current = read;
   useEffect(() => {
@@ -33,6 +36,8 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unkn
       counted = false;
     };
     count(1);
+    running.current = true;
+    wanted.current = false;
     setState((old) => ({ ...old, loading: true }));
     reader
       .current(abort.signal)
@@ -42,14 +47,29 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unkn
         setState((old) => ({ data: old.data, error: error instanceof Error ? error : new Error(String(error)), loading: false }));
         if (passes(error)) again = window.setInterval(() => !document.hidden && setRound((n) => n + 1), AGAIN_MS);
       })
-      .finally(over);
+      .finally(() => {
+        over();
+        if (abort.signal.aborted) return;
+        running.current = false;
+        if (wanted.current) setRound((n) => n + 1);
+      });
     return () => {
       clearInterval(again);
       abort.abort();
       over();
     };
   }, [...deps, round]);
-  return { ...state, reload: useCallback(() => setRound((n) => n + 1), []) };
+  const reload = useCallback(() => {
+    if (running.current) wanted.current = true;
+    else setRound((n) => n + 1);
+  }, []);
+  const seen = useRef(changed);
+  useEffect(() => {
+    if (seen.current === changed) return;
+    seen.current = changed;
+    reload();
+  }, [changed]);
+  return { ...state, reload };
 }
 
 /** useLater gives value after it stood still for a while, so that typing does not call the server at each key. */

@@ -42,7 +42,7 @@ const GLANCE_HEIGHT = 112;
 
 export function HostView({ id, tab }: { id: string; tab: string }) {
   const changed = useCell(problemsChanged);
-  const host = useLoad((signal) => getHost(id, signal), [id, changed]);
+  const host = useLoad((signal) => getHost(id, signal), [id], changed);
   const items = useLoad((signal) => getItems({ host: id, limit: MAX_ITEMS }, signal), [id]);
   useEffect(() => live.want({ host: id }), [id]);
   useTitle(host.data?.name ?? 'Host');

@@ -40,7 +40,7 @@ export function HostsView() {
   useEffect(() => live.want({}), []);
   const changed = useCell(problemsChanged);
   const lost = useCell(missed);
-  const hosts = useLoad((signal) => getHosts({ search: later, group, limit: LIMIT }, signal), [later, group, changed, lost]);
+  const hosts = useLoad((signal) => getHosts({ search: later, group, limit: LIMIT }, signal), [later, group, lost], changed);
   useEffect(() => {
     const timer = setInterval(() => !document.hidden && hosts.reload(), REFRESH_MS);
     return () => clearInterval(timer);

@@ -27,7 +27,7 @@ export function OverviewView() {
   const link = useCell(contact);
   const changed = useCell(problemsChanged);
   const lost = useCell(missed);
-  const hosts = useLoad((signal) => getHosts({ limit: 10_000 }, signal), [changed, lost, state?.hosts.total]);
+  const hosts = useLoad((signal) => getHosts({ limit: 10_000 }, signal), [lost, state?.hosts.total], changed);
   useEffect(() => {
     const timer = setInterval(() => !document.hidden && hosts.reload(), REFRESH_MS);
     return () => clearInterval(timer);
@@ -162,7 +162,7 @@ function Numbers({ state }: { state: Overview }) {
     const timer = setInterval(() => setMinute((n) => n + 1), 60_000);
     return () => clearInterval(timer);
   }, []);
-  const recent = useLoad((signal) => getProblems({ from: Math.floor(serverNow() - HOUR), limit: 10_000 }, signal), [changed, minute]);
+  const recent = useLoad((signal) => getProblems({ from: Math.floor(serverNow() - HOUR), limit: 10_000 }, signal), [minute], changed);
   const hour = useLoad((signal) => getHour(signal), [minute]);
   // Before the server has noted two moments, the line begins with the page.
   const past = hour.data?.points ?? [];

@@ -38,7 +38,8 @@ export function ProblemPart({ id, seen }: { id: string; seen: () => void }) {
       );
       return { detail, rows };
     },
-    [id, changed],
+    [id],
+    changed,
   );
   const part = useRef<HTMLDivElement>(null);
   const ready = loaded.data !== null;

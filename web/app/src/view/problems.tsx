@@ -57,7 +57,8 @@ export function ProblemTable({ fixed }: { fixed: { host?: string } }) {
       const range = all ? { from: Math.floor(from), to: follows ? undefined : Math.ceil(to) } : { open: true };
       return getProblems({ ...fixed, ...range, severity, search: later, limit: LIMIT }, signal);
     },
-    [fixed.host, all, severity, later, changed, lost, all ? key : ''],
+    [fixed.host, all, severity, later, lost, all ? key : ''],
+    changed,
   );
   useEffect(() => {
     const timer = setInterval(() => !document.hidden && loaded.reload(), REFRESH_MS);

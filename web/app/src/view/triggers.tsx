@@ -37,7 +37,7 @@ const COLUMNS: Column<Trigger>[] = [
 export function HostTriggers({ host }: { host: string }) {
   const [search, setSearch] = useState('');
   const changed = useCell(problemsChanged);
-  const triggers = useLoad((signal) => getTriggers({ host }, signal), [host, changed]);
+  const triggers = useLoad((signal) => getTriggers({ host }, signal), [host], changed);
   if (triggers.data === null) return triggers.error === null ? null : <Failure error={triggers.error} retry={triggers.reload} />;
   const word = search.trim().toLowerCase();
   const rows = triggers.data.triggers.filter((t) => word === '' || `${t.name} ${t.expression}`.toLowerCase().includes(word));
