@@ -8,7 +8,7 @@ import { useLater } from '../part/load.ts';
 import { Command } from '../part/notice.tsx';
 import { OnlyHere } from '../part/onlyhere.tsx';
 import { useCell } from '../state/cell.ts';
-import { me } from '../state/me.ts';
+import { mayEdit, me } from '../state/me.ts';
 import { route, setParams } from '../state/route.ts';
 import { useTrapper } from '../state/trapper.ts';
 import { type Doc, type Fields, mistakesOf, names, put, putNames, serious, text } from './document.ts';
@@ -34,6 +34,13 @@ const TEMPLATE_HINT: Record<Sends, string> = {
   zabbix: 'What the agent is told to measure, and the triggers.',
   program: 'None is needed: add the items that are sent after the host is made.',
 };
+
+/** firstGroups is neutral: a group that happens to exist says nothing of a new host, unless it is the only one somebody may choose. */
+function firstGroups(known: string[], sends: Sends, all: boolean): Fields[] {
+  if (sends !== 'program' && known.includes('Linux servers')) return [{ name: 'Linux servers' }];
+  if (all) return [{ name: 'Hosts' }];
+  return known.length === 1 ? [{ name: known[0] }] : [];
+}
 
 const docOf = (fields: Fields): Doc => ({ zabbix_export: { version: '7.0', hosts: [fields] } });
 
@@ -75,7 +82,7 @@ export function AddHost({ known }: { known: Configuration }) {
 function HostForm({ known, sends }: { known: Configuration; sends: Sends }) {
   const who = useCell(me);
   const fitting = known.templates.find((one) => one.template === TEMPLATE_OF[sends]);
-  const [fields, setFields] = useState<Fields>(() => ({ host: '', groups: [{ name: sends !== 'program' && known.host_groups.includes('Linux servers') ? 'Linux servers' : (known.host_groups[0] ?? 'Hosts') }], templates: fitting === undefined ? [] : [{ name: TEMPLATE_OF[sends] }] }));
+  const [fields, setFields] = useState<Fields>(() => ({ host: '', groups: firstGroups(known.host_groups, sends, mayEdit(who)), templates: fitting === undefined ? [] : [{ name: TEMPLATE_OF[sends] }] }));
   const [asked, setAsked] = useState('');
   const [encrypt, setEncrypt] = useState(false);
   const [remarks, setRemarks] = useState<Remark[]>([]);
@@ -97,6 +104,7 @@ function HostForm({ known, sends }: { known: Configuration; sends: Sends }) {
   }, [settled]);
   const mistakes = mistakesOf(remarks, 'hosts[0]', FIELDS);
   const run = async (): Promise<void> => {
+    if (names(fields, 'groups').length === 0) throw { detail: 'The host is in no group yet: choose at least one host group.' };
     const answer = await createDocument('host', docOf(whole));
     if (answer.refused !== undefined) {
       setRemarks(answer.report.remarks);
@@ -120,15 +128,15 @@ function HostForm({ known, sends }: { known: Configuration; sends: Sends }) {
       <h2>Add a host</h2>
       <p>
         {SENDS.find(([one]) => one === sends)![1]}{' '}
-        <button type="button" class="as-link" onClick={() => setParams({ sends: '' }, false)}>
-          Something else sends its values
+        <button type="button" class="as-link text-link" onClick={() => setParams({ sends: '' }, false)}>
+          ← another kind
         </button>
       </p>
       <Form submit="Add the host" run={run}>
         <Whole mistakes={mistakes} />
         <Text label="Host name" value={name} set={(value) => setFields({ ...fields, host: value })} mistakes={mistakes.host} focus required hint="The technical name, which is sent with the values. Letters, digits, spaces, '.', '_' and '-'." />
         <Text label="Visible name" value={text(fields, 'name')} set={(value) => setFields(put(fields, 'name', value))} mistakes={mistakes.name} hint="Empty for the same." />
-        <Names label="Host groups" value={names(fields, 'groups')} set={(value) => setFields(putNames(fields, 'groups', value))} known={known.host_groups} mistakes={mistakes.groups} />
+        <Names label="Host groups" value={names(fields, 'groups')} set={(value) => setFields(putNames(fields, 'groups', value))} known={known.host_groups} mistakes={mistakes.groups} hint="At least one; a group that is not there yet is made with the host." />
         <Names label="Templates" value={names(fields, 'templates')} set={(value) => setFields(putNames(fields, 'templates', value))} known={known.templates.map((one) => one.template)} mistakes={mistakes.templates} hint={TEMPLATE_HINT[sends]} />
         <Text label="Address" value={asked} set={setAsked} hint="Only where the server shall ask an agent: an IP address or a name. Port 10050; other interfaces after it is made." />
         {who?.role === 'administrator' && <Check label="Encrypt with a new pre-shared key" value={encrypt} set={setEncrypt} />}

@@ -42,8 +42,8 @@ export function EditView({ kind, name, tab }: Props) {
       <div class="title-line">
         <h1>{name}</h1>
         <span class="muted">{kind}</span>
-        {loaded.data?.id !== undefined && <Link to={`/hosts/${loaded.data.id}`}>see its values</Link>}
-        <Link to={kind === 'host' ? '/configuration' : '/configuration/templates'} class="title-end">
+        {loaded.data?.id !== undefined && <Link to={`/hosts/${loaded.data.id}`} class="text-link">see its values</Link>}
+        <Link to={kind === 'host' ? '/configuration' : '/configuration/templates'} class="title-end text-link">
           all {kind}s
         </Link>
       </div>

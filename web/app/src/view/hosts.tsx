@@ -120,7 +120,7 @@ const COLUMNS: Column<Host>[] = [
         <span class="muted">none</span>
       ) : (
         <Link to={`/hosts/${host.id}/problems`} class="severity">
-          <SeverityShape severity={host.worst} /> {host.problems} {host.worst}
+          <SeverityShape severity={host.worst} /> {host.problems === 1 ? `1 ${host.worst}` : `${host.problems}, worst ${host.worst}`}
         </Link>
       ),
     sort: (host) => (host.worst === '' ? 100 : SEVERITIES.indexOf(host.worst) - host.problems / 1000),

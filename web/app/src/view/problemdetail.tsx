@@ -96,7 +96,7 @@ function Why({ detail, rows }: { detail: ProblemDetail; rows: Row[] }) {
             {rows.map(({ item, then }) => (
               <tr key={item.id}>
                 <td class="anywhere">
-                  <Link to={`/items/${item.id}`} query={around(problem.at)} title="The chart around the moment when it fired">
+                  <Link to={`/items/${item.id}`} class="text-link" query={around(problem.at)} title="The chart around the moment when it fired">
                     {item.name}
                   </Link>
                 </td>
