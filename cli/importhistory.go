@@ -92,7 +92,8 @@ func runImportHistory(c *cobra.Command, o *server.HistoryOptions, asJSON bool) e
 
 func printHistory(w io.Writer, r *server.HistoryReport) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d values of %d items (checksum %s) and %d hours of trends are there and compared\n", r.Values, r.Items, r.Checksum, r.Hours)
+	fmt.Fprintf(&b, "%d values (checksum %s) and %d hours of trends are there and compared; %d items that Zabbix and this server have were asked for\n", r.Values, r.Checksum, r.Hours, r.Items)
+	fmt.Fprintln(&b, "  hours of trends whose values are here are made of these, and not counted")
 	if r.From != "" {
 		fmt.Fprintf(&b, "  from %s to %s\n", r.From, r.Through)
 	}

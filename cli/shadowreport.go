@@ -47,6 +47,7 @@ type shadowReport struct {
 	Same         int                `json:"same_problems"`
 	Problems     []shadowDifference `json:"problems"`
 	SameItems    int                `json:"same_items"`
+	EmptyItems   int                `json:"empty_items"`
 	MissingItems int                `json:"missing_items"`
 	Hours        int                `json:"hours"`
 	Items        []shadowItem       `json:"items"`
@@ -226,6 +227,7 @@ func (f *reportFlags) compareTrends(c *cobra.Command, source *zabbixdb.Source, d
 			return err
 		}
 		report.SameItems += part.SameItems
+		report.EmptyItems += part.EmptyItems
 		report.MissingItems += part.MissingItems
 		report.Hours += part.Hours
 		report.Items = append(report.Items, part.Items...)
@@ -253,7 +255,7 @@ func (r *shadowReport) print(out io.Writer) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n  %s\n", time.Unix(0, d.Began).Format(time.DateTime), names[d.Kind], plainCell(d.Host), plainCell(d.Name), plainCell(d.Reason))
 	}
-	fmt.Fprintf(w, "items: %d alike, %d different, %d not here; %d hours compared\n", r.SameItems, len(r.Items), r.MissingItems, r.Hours)
+	fmt.Fprintf(w, "items: %d alike, %d different, %d with nothing to compare, %d not here; %d hours compared\n", r.SameItems, len(r.Items), r.EmptyItems, r.MissingItems, r.Hours)
 	for i, d := range r.Items {
 		if i == maxShadowLines {
 			fmt.Fprintf(w, "and %d more; --json lists all\n", len(r.Items)-i)

@@ -252,5 +252,17 @@ func grantGroup(c *cobra.Command, f *userFlags, args []string) error {
 		return err
 	}
 	fmt.Fprintf(c.OutOrStdout(), "user group %s is in force\n", args[0])
+	var have struct {
+		HostGroups []string `json:"host_groups"`
+	}
+	if err := f.call(c, http.MethodGet, "/api/configuration", nil, &have); err != nil {
+		return fmt.Errorf("look for the host groups: %w", err)
+	}
+	for _, g := range body.Grants {
+		// A grant holds for the groups below it too.
+		if !slices.ContainsFunc(have.HostGroups, func(name string) bool { return name == g.HostGroup || strings.HasPrefix(name, g.HostGroup+"/") }) {
+			fmt.Fprintf(c.ErrOrStderr(), "there is no host group %s yet: what is granted on it holds once there is one\n", plainCell(g.HostGroup))
+		}
+	}
 	return nil
 }

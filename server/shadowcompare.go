@@ -68,7 +68,9 @@ type compared struct {
 	Same     int                 `json:"same_problems"`
 	Problems []problemDifference `json:"problems"`
 	// SameItems have no difference; MissingItems are not here.
-	SameItems    int              `json:"same_items"`
+	SameItems int `json:"same_items"`
+	// EmptyItems have no whole hour on either side.
+	EmptyItems   int              `json:"empty_items"`
 	MissingItems int              `json:"missing_items"`
 	Hours        int              `json:"hours"`
 	Items        []itemDifference `json:"items"`
@@ -288,7 +290,11 @@ func (s *Server) whyWithout(ctx context.Context, item *model.Item, r model.TimeR
 			return "the item " + item.Key + " cannot be used here: " + f.Reason, nil
 		}
 	}
-	return "the item " + item.Key + " had no values here: the agent does not send to this server too (ServerActive, Server), or no collector asks it", nil
+	early := "" // shadow mode begins with the first import
+	if since := s.alerter.InShadow(); since == 0 || r.From < since*int64(time.Second) {
+		early = "that was before this server knew the host ('tidemark import zabbix history' brings the values), or "
+	}
+	return "the item " + item.Key + " had no values here: " + early + "the agent does not send to this server too (ServerActive, Server), or no collector asks it", nil
 }
 
 // compareItem compares the whole hours of an item.
@@ -327,6 +333,10 @@ func (s *Server) compareItem(ctx context.Context, in *comparison, z *zabbixdb.Co
 	d.MissingThere = len(here)
 	d.Hours += len(here)
 	out.Hours += d.Hours
+	if d.Hours == 0 {
+		out.EmptyItems++
+		return nil
+	}
 	if d.MissingHere+d.MissingThere+d.OtherCount+d.OtherValues == 0 {
 		out.SameItems++
 		return nil

@@ -317,18 +317,21 @@ func (z *zabbixSettings) alerting(ctx context.Context, in *zabbixdb.Settings) er
 	if err != nil {
 		return err
 	}
-	actions := 0
+	actions, kept := 0, 0
 	for _, t := range taken {
 		c := z.count(t.Kind)
 		c.Created, c.Updated, c.Unchanged, c.Refused = t.Created, t.Updated, t.Unchanged, t.Refused
 		if t.Kind == "actions" {
-			actions = t.Created
+			actions, kept = t.Created, t.Updated+t.Unchanged
 		}
 	}
 	for _, m := range remarks {
 		z.remark(m.Path, "%s", m.Reason)
 	}
 	switch {
+	case actions == 0 && kept == 0 && z.alerter.InShadow() == 0 && !z.alerter.ActionsOn():
+		z.remark("alerting", "shadow mode was not begun because no action came over; an action that is made here tells people at once, unless 'tidemark shadow begin' is run before")
+		return nil
 	case actions == 0 || z.alerter.InShadow() != 0:
 		return nil
 	case z.alerter.ActionsOn():
