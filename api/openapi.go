@@ -19,10 +19,15 @@ type Doc struct {
 	// Body is an example value of the JSON request body's type; nil for none. BodyTypes names other content types.
 	Body      any
 	BodyTypes []string
+	// Form are the fields of a body of the type application/x-www-form-urlencoded; nil for none.
+	Form []Param
 	// Answer is an example value of the JSON answer's type; nil for an answer of another type.
 	Answer any
 	// AnswerType is the content type; empty means application/json.
 	AnswerType string
+	// Failure is an example value of the JSON of answers that are no success, when the handler has its own; nil for ErrorAnswer. What refuses a
+	// request before the handler sees it answers with ErrorAnswer in any case.
+	Failure any
 }
 
 // Param is one parameter of a route.
@@ -100,16 +105,16 @@ func operation(r Route, s *schemas) map[string]any {
 	content := map[string]any{}
 	if r.Doc.Answer != nil {
 		content["schema"] = s.of(reflect.TypeOf(r.Doc.Answer))
+	} else {
+		content["schema"] = plain(answerType)
 	}
 	answer["content"] = map[string]any{answerType: content}
-	failure := map[string]any{
-		"description": "Why not.",
-		"content":     map[string]any{"application/json": map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/ErrorAnswer"}}},
-	}
+	responses := refusals(r, s)
+	responses["200"] = answer
 	op := map[string]any{
 		"summary":      r.Doc.Summary,
 		"x-permission": r.Permission,
-		"responses":    map[string]any{"200": answer, "default": failure},
+		"responses":    responses,
 	}
 	if params := parameters(r); len(params) > 0 {
 		op["parameters"] = params
@@ -118,6 +123,44 @@ func operation(r Route, s *schemas) map[string]any {
 		op["requestBody"] = body
 	}
 	return op
+}
+
+// plain is the schema of content that no Go type describes.
+func plain(contentType string) map[string]any {
+	switch {
+	case strings.HasPrefix(contentType, "text/"), contentType == "application/yaml":
+		return map[string]any{"type": "string"}
+	case contentType == "application/json", contentType == "application/json-rpc":
+		return map[string]any{"type": "object"}
+	}
+	return map[string]any{"type": "string", "format": "binary"}
+}
+
+// refusals are the answers of a route that are no success, by status. Default is for what only some routes answer, such as 409 and 422.
+func refusals(r Route, s *schemas) map[string]any {
+	ref := map[string]any{"$ref": "#/components/schemas/ErrorAnswer"}
+	own := ref
+	if r.Doc.Failure != nil {
+		own = map[string]any{"anyOf": []any{s.of(reflect.TypeOf(r.Doc.Failure)), ref}}
+	}
+	answer := func(why string, schema map[string]any) map[string]any {
+		return map[string]any{"description": why, "content": map[string]any{"application/json": map[string]any{"schema": schema}}}
+	}
+	out := map[string]any{
+		"default": answer("Why not.", own),
+		"403":     answer("The request comes from a page of another server, or the caller may not do this.", ref),
+		"503":     answer("Busy, a standby, or without its database: try again later.", own),
+	}
+	if r.Permission != Public {
+		out["401"] = answer("A token or a session is needed, or that of the request is wrong or over.", ref)
+	}
+	if len(parameters(r)) > 0 || requestBody(r.Doc, s) != nil {
+		out["400"] = answer("A parameter or the body is not as described; the message says which and what is expected.", own)
+	}
+	if pathParam.MatchString(r.Pattern) {
+		out["404"] = answer("There is no such object, or none that the caller may see.", own)
+	}
+	return out
 }
 
 func parameters(r Route) []any {
@@ -146,12 +189,37 @@ func requestBody(doc *Doc, s *schemas) map[string]any {
 		content["application/json"] = map[string]any{"schema": s.of(reflect.TypeOf(doc.Body))}
 	}
 	for _, t := range doc.BodyTypes {
-		content[t] = map[string]any{}
+		content[t] = map[string]any{"schema": plain(t)}
+	}
+	if len(doc.Form) > 0 {
+		content["application/x-www-form-urlencoded"] = map[string]any{"schema": form(doc.Form)}
 	}
 	if len(content) == 0 {
 		return nil
 	}
 	return map[string]any{"required": true, "content": content}
+}
+
+// form is the schema of a form.
+func form(fields []Param) map[string]any {
+	properties := make(map[string]any)
+	var required []string
+	for _, f := range fields {
+		field := map[string]any{"type": f.Type}
+		if f.Repeated {
+			field = map[string]any{"type": "array", "items": field}
+		}
+		field["description"] = f.About
+		properties[f.Name] = field
+		if f.Required {
+			required = append(required, f.Name)
+		}
+	}
+	object := map[string]any{"type": "object", "properties": properties}
+	if len(required) > 0 {
+		object["required"] = required
+	}
+	return object
 }
 
 // schemas collects the schemas of named types.

@@ -11,7 +11,8 @@ import (
 type Error struct {
 	// Status is the HTTP status, 300 to 599.
 	Status int
-	// Code is a stable word for programs, such as not_found, denied or limit; docs/user/api.md lists them. It is empty for answers that are not of the
+	// Code is a stable word for programs, such as not_found, denied or limit; docs/user/api.md lists them; of /api/v1 it is
+	// Prometheus' errorType, such as bad_data. It is empty for answers that are not of the
 	// API, those of a proxy on the way for example.
 	Code string
 	// Message says what was wrong and what is expected, for people.
@@ -60,6 +61,11 @@ func ReadError(status int, text []byte, sent bool) *Error {
 	e := &Error{Status: status, TokenSent: sent}
 	if json.Unmarshal(text, &body) == nil {
 		e.Code, e.Message, e.RequestID = body.Error.Code, body.Error.Message, body.Error.RequestID
+		return e
+	}
+	var prometheus struct{ ErrorType, Error string }
+	if json.Unmarshal(text, &prometheus) == nil {
+		e.Code, e.Message = prometheus.ErrorType, prometheus.Error
 	}
 	return e
 }

@@ -47,7 +47,7 @@ func (a *agentAccess) routes() []api.Route {
 		},
 		{
 			Method: http.MethodPut, Pattern: "/api/hosts/{id}/tls", Permission: api.Administer, Handler: api.JSON(a.setTLS), Doc: &api.Doc{
-				Summary: "Sets how the connections of a host are protected.", Answer: tlsSettings{}, Params: []api.Param{id}, BodyTypes: []string{"application/json"},
+				Summary: "Sets how the connections of a host are protected.", Answer: tlsSettings{}, Params: []api.Param{id}, Body: tlsSettings{},
 			},
 		},
 	}

@@ -25,7 +25,7 @@ func (s *Server) alertPauseRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodPut, Pattern: pattern, Permission: api.Edit, Handler: api.JSON(s.putAlertPause),
-			Doc: &api.Doc{Summary: "Pauses the sending of alerts, or goes on with it, until the next start.", Answer: alertPause{}, BodyTypes: []string{"application/json"}},
+			Doc: &api.Doc{Summary: "Pauses the sending of alerts, or goes on with it, until the next start.", Body: pauseRequest{}, Answer: alertPause{}},
 		},
 	}
 }
@@ -38,10 +38,13 @@ func (s *Server) alertPause() alertPause {
 	return p
 }
 
+// pauseRequest says whether sending shall pause; it must.
+type pauseRequest struct {
+	Paused *bool `json:"paused"`
+}
+
 func (s *Server) putAlertPause(r *http.Request) (any, error) {
-	var in struct {
-		Paused *bool `json:"paused"`
-	}
+	var in pauseRequest
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		return nil, api.BodyError(err)
 	}

@@ -39,7 +39,7 @@ func (s *Server) commandRoutes() []api.Route {
 		Method: http.MethodPost, Pattern: "/api/commands", Permission: api.Administer, Handler: api.JSON(s.runCommand), MaxBodyBytes: maxCommandBody,
 		Doc: &api.Doc{
 			Summary: "Runs a command on the agent of a host, which must allow system.run, or on the proxy that asks the host, and answers with what it printed, within a minute.",
-			Answer:  commandAnswer{}, BodyTypes: []string{"application/json"},
+			Body:    commandRequest{}, Answer: commandAnswer{},
 		},
 	}}
 }

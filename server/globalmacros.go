@@ -27,7 +27,7 @@ func (s *Server) globalMacroRoutes() []api.Route {
 			Method: http.MethodPut, Pattern: pattern, Permission: api.Edit, Handler: api.JSON(s.putGlobalMacro), MaxBodyBytes: maxMacroBody,
 			Doc: &api.Doc{
 				Summary: "Makes a macro that holds for all hosts, or gives it another value. Without a value a secret one keeps its own; the answer has no secret value.",
-				Body:    globalMacroBody{}, Answer: globalMacro{}, BodyTypes: []string{"application/json"}, Params: []api.Param{name},
+				Body:    globalMacroBody{}, Answer: globalMacro{}, Params: []api.Param{name},
 			},
 		},
 		{

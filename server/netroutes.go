@@ -48,7 +48,6 @@ const maxNetHosts = 10_000
 
 func (n *netDiscovery) routes() []api.Route {
 	rule := api.Param{Name: "rule", Type: "string", About: "Name of the rule.", Required: true}
-	both := []string{"application/yaml", "application/json"}
 	return []api.Route{
 		{
 			Method: http.MethodGet, Pattern: "/api/network-discovery", Permission: api.Edit, Handler: api.JSON(n.show),
@@ -57,7 +56,7 @@ func (n *netDiscovery) routes() []api.Route {
 		{
 			Method: http.MethodPut, Pattern: "/api/network-discovery", Permission: api.Administer, Handler: api.JSON(n.put), MaxBodyBytes: network.MaxConfigBytes,
 			Doc: &api.Doc{
-				Summary: "Puts rules and actions over those of the same name.", BodyTypes: both, Answer: network.Config{},
+				Summary: "Puts rules and actions over those of the same name.", Body: network.Config{}, BodyTypes: []string{"application/yaml"}, Answer: network.Config{},
 				Params: []api.Param{{Name: "replace", Type: "boolean", About: "true deletes everything that is not in the body."}},
 			},
 		},
@@ -77,7 +76,7 @@ func (n *netDiscovery) routes() []api.Route {
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/network-discovery/scan", Permission: api.Edit, Handler: api.JSON(n.scanNow), MaxBodyBytes: maxCheckBytes,
-			Doc: &api.Doc{Summary: "Has a rule look at once.", Answer: map[string]any{}, BodyTypes: []string{"application/json"}},
+			Doc: &api.Doc{Summary: "Has a rule look at once.", Body: scanRequest{}, Answer: map[string]any{}},
 		},
 	}
 }

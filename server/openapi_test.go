@@ -2,10 +2,13 @@ package server
 
 import (
 	"encoding/json"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"tidemark/api"
 )
 
 // undocumented are the routes that the OpenAPI document leaves out, and why.
@@ -13,7 +16,62 @@ var undocumented = map[string]string{
 	"GET /debug/pprof/": "it is Go's own, for developers of the program",
 }
 
-// TestRoutes_openAPI finds every route in the document, with what each of its parameters is, and every schema that the document names.
+// withoutBody are the changes that need no more than to be asked for.
+var withoutBody = []string{
+	"POST /api/logout", "POST /api/lease/handover", "POST /api/standby/promote", "POST /api/shadow", "POST /api/shadow/cutover",
+}
+
+// contents are the bodies that may come, by their content type.
+type contents struct {
+	Content map[string]struct{ Schema map[string]any }
+}
+
+// lack says what is not described; "" is nothing.
+func (c *contents) lack() string {
+	if c == nil || len(c.Content) == 0 {
+		return "no content"
+	}
+	for kind, one := range c.Content {
+		if len(one.Schema) == 0 {
+			return kind + " has no schema"
+		}
+	}
+	return ""
+}
+
+// lackOfBodies says which bodies of an operation are not described: the request's, the answer's and those of errors.
+func lackOfBodies(route api.Route, request *contents, answers map[string]*contents) (lacks []string) {
+	add := func(what, lack string) {
+		if lack != "" {
+			lacks = append(lacks, what+": "+lack)
+		}
+	}
+	name := route.Method + " " + route.Pattern
+	takes := (route.Method == http.MethodPost || route.Method == http.MethodPut) && !slices.Contains(withoutBody, name)
+	switch {
+	case takes:
+		add("the request", request.lack())
+	case request != nil:
+		lacks = append(lacks, "the request: has a body, expected none")
+	}
+	errors := []string{"default", "403", "503"}
+	if route.Permission != api.Public {
+		errors = append(errors, "401")
+	}
+	if len(route.Doc.Params) > 0 || takes {
+		errors = append(errors, "400")
+	}
+	if strings.Contains(route.Pattern, "{") {
+		errors = append(errors, "404")
+	}
+	for _, status := range append(errors, "200") {
+		add("the answer "+status, answers[status].lack())
+	}
+	return lacks
+}
+
+// TestRoutes_openAPI finds every route in the document, with what each of its parameters is, the schemas of its request, its answer and its errors, and
+// every schema that the document names.
 func TestRoutes_openAPI(t *testing.T) {
 	r := run(t, t.TempDir())
 	var document struct {
@@ -21,8 +79,8 @@ func TestRoutes_openAPI(t *testing.T) {
 			Summary     string
 			Permission  string `json:"x-permission"`
 			Parameters  []struct{ Name, In, Description string }
-			RequestBody *json.RawMessage
-			Responses   map[string]json.RawMessage
+			RequestBody *contents
+			Responses   map[string]*contents
 		}
 		Components struct{ Schemas map[string]json.RawMessage }
 	}
@@ -45,6 +103,9 @@ func TestRoutes_openAPI(t *testing.T) {
 		seen++
 		if op.Summary == "" || op.Permission != string(route.Permission) || op.Responses["200"] == nil {
 			t.Errorf("%s: %+v, expected a summary, the permission %s and an answer", name, op, route.Permission)
+		}
+		for _, lack := range lackOfBodies(route, op.RequestBody, op.Responses) {
+			t.Errorf("%s: %s: describe it in the route's Doc", name, lack)
 		}
 		for _, p := range op.Parameters {
 			if p.Description == "" {

@@ -113,7 +113,7 @@ func (p *polling) routes() []api.Route {
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/check-now", Permission: api.Edit, PerHost: true, Handler: api.JSON(p.checkNow), MaxBodyBytes: maxCheckBytes,
-			Doc: &api.Doc{Summary: "Asks for an item of a host, or for all of them, at once.", Answer: checkAnswer{}, BodyTypes: []string{"application/json"}},
+			Doc: &api.Doc{Summary: "Asks for an item of a host, or for all of them, at once.", Body: checkRequest{}, Answer: checkAnswer{}},
 		},
 	}...)
 }

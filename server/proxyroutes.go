@@ -96,7 +96,6 @@ func (s *Server) absence(item model.ItemID, now int64) (since int64, lag time.Du
 func (s *Server) proxyRoutes() []api.Route {
 	name := api.Param{Name: "name", Type: "string", About: "Name of the proxy.", Required: true}
 	id := api.Param{Name: "id", Type: "string", About: "Id of the host.", Required: true}
-	body := []string{"application/json"}
 	return []api.Route{
 		{
 			Method: http.MethodGet, Pattern: "/api/proxies", Permission: api.Administer, Handler: api.JSON(s.listProxies),
@@ -104,7 +103,7 @@ func (s *Server) proxyRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/proxies", Permission: api.Administer, Handler: api.JSON(s.addProxy), MaxBodyBytes: maxProxyBody,
-			Doc: &api.Doc{Summary: "Makes a proxy known, or changes its description and TLS settings.", Answer: proxyInfo{}, BodyTypes: body},
+			Doc: &api.Doc{Summary: "Makes a proxy known, or changes its description and TLS settings.", Body: newProxy{}, Answer: proxyInfo{}},
 		},
 		{
 			Method: http.MethodDelete, Pattern: "/api/proxies/{name}", Permission: api.Administer, Handler: api.JSON(s.removeProxy),
@@ -112,7 +111,7 @@ func (s *Server) proxyRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodPut, Pattern: "/api/hosts/{id}/proxy", Permission: api.Edit, Handler: api.JSON(s.assignProxy), MaxBodyBytes: maxProxyBody,
-			Doc: &api.Doc{Summary: "Assigns a host to a proxy, or with an empty name to the server.", Answer: hostProxy{}, Params: []api.Param{id}, BodyTypes: body},
+			Doc: &api.Doc{Summary: "Assigns a host to a proxy, or with an empty name to the server.", Body: hostProxy{}, Answer: hostProxy{}, Params: []api.Param{id}},
 		},
 	}
 }

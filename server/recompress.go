@@ -272,7 +272,7 @@ func (r *recompressor) routes() []api.Route {
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/storage/recompress", Permission: api.Administer, Handler: api.JSON(r.post),
-			Doc: &api.Doc{Summary: "Starts writing old file pairs anew, smaller.", Answer: recompressState{}, BodyTypes: []string{"application/json"}},
+			Doc: &api.Doc{Summary: "Starts writing old file pairs anew, smaller.", Body: recompressRequest{}, Answer: recompressState{}},
 		},
 		{
 			Method: http.MethodDelete, Pattern: "/api/storage/recompress", Permission: api.Administer,

@@ -46,7 +46,6 @@ type regexpTested struct {
 // regexpRoutes are those of global regular expressions.
 func (s *Server) regexpRoutes() []api.Route {
 	name := api.Param{Name: "name", Type: "string", About: "Its name.", Required: true}
-	body := []string{"application/json"}
 	return []api.Route{
 		{
 			Method: http.MethodGet, Pattern: "/api/regexps", Permission: api.View, Handler: api.JSON(s.listRegexps),
@@ -54,7 +53,7 @@ func (s *Server) regexpRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodPut, Pattern: "/api/regexps/{name}", Permission: api.Edit, Handler: api.JSON(s.putRegexp), MaxBodyBytes: maxRegexpBody,
-			Doc: &api.Doc{Summary: "Puts a global regular expression over one of the same name.", Answer: regexpRow{}, BodyTypes: body, Params: []api.Param{name}},
+			Doc: &api.Doc{Summary: "Puts a global regular expression over one of the same name.", Body: model.GlobalRegexp{}, Answer: regexpRow{}, Params: []api.Param{name}},
 		},
 		{
 			Method: http.MethodDelete, Pattern: "/api/regexps/{name}", Permission: api.Edit, Handler: api.JSON(s.deleteRegexp),
@@ -62,7 +61,7 @@ func (s *Server) regexpRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/regexp-test", Permission: api.Edit, Handler: api.JSON(s.testRegexp), MaxBodyBytes: maxRegexpBody,
-			Doc: &api.Doc{Summary: "Says whether a text fits a global regular expression, which need not be stored.", Answer: regexpTested{}, BodyTypes: body},
+			Doc: &api.Doc{Summary: "Says whether a text fits a global regular expression, which need not be stored.", Body: regexpTest{}, Answer: regexpTested{}},
 		},
 	}
 }

@@ -79,7 +79,7 @@ type compared struct {
 func (s *Server) compareRoute() api.Route {
 	return api.Route{
 		Method: http.MethodPost, Pattern: "/api/shadow/compare", Permission: api.Edit, Handler: api.JSON(s.compareShadow), MaxBodyBytes: maxComparedBytes,
-		Doc: &api.Doc{Summary: "Compares what a Zabbix server saw with what was seen here; asked by 'tidemark shadow report'.", Body: comparison{}, Answer: compared{}, BodyTypes: []string{"application/json"}},
+		Doc: &api.Doc{Summary: "Compares what a Zabbix server saw with what was seen here; asked by 'tidemark shadow report'.", Body: comparison{}, Answer: compared{}},
 	}
 }
 

@@ -103,7 +103,7 @@ func (s *Server) standbyRoutes() []api.Route {
 	}
 	routes = append(routes, api.Route{
 		Method: http.MethodPost, Pattern: "/api/standby/fence", Permission: api.Administer, Handler: api.JSON(r.fence), Unaudited: true,
-		Doc: &api.Doc{Summary: "For a promoted server: tells this one of the new epoch.", Answer: standby.Known{}, BodyTypes: []string{"application/json"}},
+		Doc: &api.Doc{Summary: "For a promoted server: tells this one of the new epoch.", Body: standby.EpochRequest{}, Answer: standby.Known{}},
 	})
 	if r.source == nil {
 		return routes
@@ -116,7 +116,7 @@ func (r *replica) sourceRoutes() []api.Route {
 	return []api.Route{
 		{
 			Method: http.MethodPost, Pattern: "/api/standby/log", Permission: api.Administer, Handler: http.HandlerFunc(r.source.Log), Unaudited: true, Streaming: true,
-			Doc: &api.Doc{Summary: "For standbys: the log behind a position, which acknowledges what is before it.", BodyTypes: []string{"application/json"}, AnswerType: "application/octet-stream"},
+			Doc: &api.Doc{Summary: "For standbys: the log behind a position, which acknowledges what is before it.", Body: standby.LogRequest{}, AnswerType: "application/octet-stream"},
 		},
 		{
 			Method: http.MethodGet, Pattern: "/api/standby/configuration", Permission: api.Administer, Handler: http.HandlerFunc(r.source.Configuration), Streaming: true,
@@ -134,7 +134,7 @@ func (r *replica) sourceRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/standby/handover", Permission: api.Administer, Handler: api.JSON(r.handOver), Unaudited: true,
-			Doc: &api.Doc{Summary: "For a standby that is promoted: stops taking values and says where the log ends.", Answer: standby.Moved{}, BodyTypes: []string{"application/json"}},
+			Doc: &api.Doc{Summary: "For a standby that is promoted: stops taking values and says where the log ends.", Body: standby.EpochRequest{}, Answer: standby.Moved{}},
 		},
 	}
 }

@@ -87,7 +87,7 @@ func (s *snapshots) routes() []api.Route {
 			Method: http.MethodPost, Pattern: "/api/storage/snapshots", Permission: api.Administer, Handler: api.JSON(s.create), Timeout: snapshotTimeout,
 			Doc: &api.Doc{
 				Summary: "Makes a snapshot in the data folder. The body may name it: {\"name\":\"before-upgrade\"}.", Answer: snapshotAnswer{},
-				BodyTypes: []string{"application/json"},
+				Body: snapshotRequest{},
 			},
 		},
 		{
@@ -116,10 +116,13 @@ func (s *snapshots) list(*http.Request) (any, error) {
 	return out, nil
 }
 
+// snapshotRequest names a snapshot that is to be made; empty for a name with the time.
+type snapshotRequest struct {
+	Name string `json:"name,omitempty"`
+}
+
 func (s *snapshots) create(r *http.Request) (any, error) {
-	var in struct {
-		Name string `json:"name"`
-	}
+	var in snapshotRequest
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil && !errors.Is(err, io.EOF) {

@@ -103,7 +103,6 @@ func (s *Server) importSettingsRoute() api.Route {
 		Method: http.MethodPost, Pattern: "/api/import/zabbix", Permission: api.Administer, Handler: api.JSON(s.importSettings), MaxBodyBytes: maxSettingsBytes,
 		Doc: &api.Doc{
 			Summary: "Takes people, alerting, proxies and keys over that 'tidemark import zabbix' read.", Body: zabbixdb.Settings{}, Answer: confdb.Report{},
-			BodyTypes: []string{"application/json"},
 		},
 	}
 }

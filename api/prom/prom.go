@@ -76,12 +76,12 @@ func (a *API) Routes() []api.Route {
 	var routes []api.Route
 	add := func(pattern, summary string, post bool, handle func(*API, http.ResponseWriter, *http.Request), params ...api.Param) {
 		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handle(a.view(r), w, r) })
-		doc := &api.Doc{Summary: summary, Params: params, Answer: map[string]any{}}
+		doc := &api.Doc{Summary: summary, Params: params, Answer: answer{}, Failure: failureBody{}}
 		routes = append(routes, api.Route{Method: http.MethodGet, Pattern: pattern, Permission: api.View, PerHost: true, Handler: handler, Doc: doc})
 		if post {
 			routes = append(routes, api.Route{
 				Method: http.MethodPost, Pattern: pattern, Permission: api.View, PerHost: true, Handler: handler,
-				Doc: &api.Doc{Summary: summary, Answer: map[string]any{}, BodyTypes: []string{"application/x-www-form-urlencoded"}},
+				Doc: &api.Doc{Summary: summary, Answer: answer{}, Failure: failureBody{}, Form: params},
 			})
 		}
 	}
@@ -151,11 +151,14 @@ func (f *failure) write(w http.ResponseWriter) {
 	if f.status == http.StatusInternalServerError {
 		text = api.Named(api.Shown(f.err), api.ExplainTo(w, f.err))
 	}
-	api.WriteJSON(w, f.status, struct {
-		Status    string `json:"status"`
-		ErrorType string `json:"errorType"`
-		Error     string `json:"error"`
-	}{"error", f.kind, text})
+	api.WriteJSON(w, f.status, failureBody{"error", f.kind, text})
+}
+
+// failureBody is the body of an answer that is no success.
+type failureBody struct {
+	Status    string `json:"status"`
+	ErrorType string `json:"errorType"`
+	Error     string `json:"error"`
 }
 
 // answer is the body of a success whose data is small.

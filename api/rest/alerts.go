@@ -13,6 +13,7 @@ import (
 	"tidemark/access"
 	"tidemark/alert"
 	"tidemark/api"
+	"tidemark/client"
 	"tidemark/model"
 )
 
@@ -125,11 +126,11 @@ func (a *API) alertRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/alerting/import", Permission: api.Edit, Handler: api.JSON(a.importMedia),
-			Doc: &api.Doc{Summary: "Takes over media types from a Zabbix export; answers with remarks.", BodyTypes: yamlOrJSON, Answer: map[string]any{}},
+			Doc: &api.Doc{Summary: "Takes over media types from a Zabbix export; answers with remarks.", BodyTypes: yamlOrJSON, Answer: client.ImportedMedia{}},
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/alerting/test", Permission: api.Edit, Handler: api.JSON(a.testAlert),
-			Doc: &api.Doc{Summary: "Sends a test message at once and answers with what came of it.", BodyTypes: []string{"application/json"}, Answer: AlertTestAnswer{}},
+			Doc: &api.Doc{Summary: "Sends a test message at once and answers with what came of it.", Body: AlertTest{}, Answer: AlertTestAnswer{}},
 		},
 	}...)
 }
@@ -247,7 +248,7 @@ func (a *API) importMedia(r *http.Request) (any, error) {
 	if remarks == nil {
 		remarks = []string{}
 	}
-	return map[string]any{"remarks": remarks}, nil
+	return client.ImportedMedia{Remarks: remarks}, nil
 }
 
 // decodeBody reads a small JSON body strictly.
