@@ -189,6 +189,11 @@ story('preview a trigger on stored values', async (page) => {
   await page.getByRole('button', { name: 'Preview' }).click();
   await page.getByText('Would have fired 4 times').waitFor();
   assert.equal(await page.locator('.preview rect').count(), 4);
+  // The chart begins at the first stored value, six hours ago, and not seven days ago.
+  const [left, middle] = await page.locator('.preview-times span').allTextContents();
+  assert.notEqual(left, middle);
+  assert.equal(await page.locator('.preview-heights span').count(), 2);
+  assert.ok((await page.locator('.preview rect').first().evaluate((bar) => Number(bar.getAttribute('width')))) > 40, 'the problems are hairlines');
   assert.equal(await page.locator('.tested tbody tr').count(), 4);
   // What is typed is tried, without being saved.
   await page.getByRole('textbox', { name: /^Expression/ }).fill('last(/web-1/temperature)>99');
@@ -197,6 +202,32 @@ story('preview a trigger on stored values', async (page) => {
   await page.getByText('Would not have fired').waitFor();
   await page.getByRole('button', { name: 'Discard' }).click();
   assert.match(await yaml('web-1'), />30/);
+});
+
+story('add a passive agent and an SNMP device: both need an address', async (page) => {
+  for (const [kind, name, lines] of [
+    ['Zabbix agent, the server asks it', 'asked-1', [/name: '?Linux by Zabbix agent passive/, /ip: '?192\.0\.2\.8/]],
+    ['SNMP device', 'switch-1', [/type: SNMP/, /port: '161'/, /community: private/]],
+  ]) {
+    await page.goto(`${base}/configuration/add`);
+    await page.getByRole('button', { name: kind }).click();
+    await page.getByRole('button', { name: 'another kind' }).click();
+    await page.getByRole('button', { name: kind }).click();
+    await page.getByLabel('Host name').fill(name);
+    await page.getByRole('button', { name: 'Remove Hosts' }).or(page.getByRole('button', { name: 'Remove Linux servers' })).click();
+    if (kind === 'SNMP device') await page.getByLabel('Community').fill('private');
+    await page.getByRole('button', { name: 'Add the host' }).click();
+    assert.equal(await page.getByLabel('Address').evaluate((field) => field.validity.valueMissing), true);
+    await page.getByLabel('Address').fill('192.0.2.8');
+    await page.getByRole('button', { name: 'Add the host' }).click();
+    await page.getByText('choose at least one host group').waitFor();
+    await page.getByLabel('Host groups').fill('Asked');
+    await page.getByRole('button', { name: 'Add', exact: true }).first().click();
+    await page.getByRole('button', { name: 'Add the host' }).click();
+    await page.getByRole('heading', { name: `${name} is added` }).waitFor();
+    const text = await yaml(name);
+    for (const line of lines) assert.match(text, line);
+  }
 });
 
 story('test an item: its value now, and what each step makes of it', async (page) => {

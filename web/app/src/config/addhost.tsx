@@ -18,26 +18,31 @@ import { Names, Text, Whole } from './parts.tsx';
 const FIELDS = ['host', 'name', 'groups', 'templates', 'interfaces'];
 const OWN_AGENT = 'Linux by Tidemark agent';
 const ZABBIX_AGENT = 'Linux by Zabbix agent';
+const PASSIVE_AGENT = 'Linux by Zabbix agent passive';
 
 /** What sends the values of a new host. */
-type Sends = 'tidemark' | 'zabbix' | 'program';
+type Sends = 'tidemark' | 'zabbix' | 'asked' | 'snmp' | 'program';
 
 const SENDS: [Sends, string, string][] = [
   ['tidemark', 'Tidemark agent', 'Measures the machine by itself, and MongoDB where there is one.'],
   ['zabbix', 'Zabbix agent, active', 'An agent of Zabbix that sends by itself (ServerActive).'],
-  ['program', 'Sender or another program', 'zabbix_sender, a script, or a device that the server asks: only the items that you add.'],
+  ['asked', 'Zabbix agent, the server asks it', 'A passive agent: the server reaches its port 10050.'],
+  ['snmp', 'SNMP device', 'A switch, printer or other device that the server asks by SNMP.'],
+  ['program', 'Sender or another program', 'zabbix_sender, a script, or a web service that the server asks: only the items that you add.'],
 ];
-const TEMPLATE_OF: Record<Sends, string> = { tidemark: OWN_AGENT, zabbix: ZABBIX_AGENT, program: '' };
+const TEMPLATE_OF: Record<Sends, string> = { tidemark: OWN_AGENT, zabbix: ZABBIX_AGENT, asked: PASSIVE_AGENT, snmp: '', program: '' };
 
 const TEMPLATE_HINT: Record<Sends, string> = {
   tidemark: "What is measured. Tidemark's own agent measures without one; its template has the triggers.",
   zabbix: 'What the agent is told to measure, and the triggers.',
+  asked: 'What the server asks the agent for, and the triggers.',
+  snmp: 'What the device is asked for: import a template that fits it, or add items after the host is made.',
   program: 'None is needed: add the items that are sent after the host is made.',
 };
 
 /** firstGroups is neutral: a group that happens to exist says nothing of a new host, unless it is the only one somebody may choose. */
 function firstGroups(known: string[], sends: Sends, all: boolean): Fields[] {
-  if (sends !== 'program' && known.includes('Linux servers')) return [{ name: 'Linux servers' }];
+  if (sends !== 'program' && sends !== 'snmp' && known.includes('Linux servers')) return [{ name: 'Linux servers' }];
   if (all) return [{ name: 'Hosts' }];
   return known.length === 1 ? [{ name: known[0] }] : [];
 }
@@ -84,12 +89,14 @@ function HostForm({ known, sends }: { known: Configuration; sends: Sends }) {
   const fitting = known.templates.find((one) => one.template === TEMPLATE_OF[sends]);
   const [fields, setFields] = useState<Fields>(() => ({ host: '', groups: firstGroups(known.host_groups, sends, mayEdit(who)), templates: fitting === undefined ? [] : [{ name: TEMPLATE_OF[sends] }] }));
   const [asked, setAsked] = useState('');
+  const [community, setCommunity] = useState('public');
+  const isAsked = sends === 'asked' || sends === 'snmp';
   const [encrypt, setEncrypt] = useState(false);
   const [remarks, setRemarks] = useState<Remark[]>([]);
   const [made, setMade] = useState<Made | null>(null);
   const [keyFailure, setKeyFailure] = useState('');
   const name = text(fields, 'host');
-  const whole = asked === '' ? fields : put(fields, 'interfaces', [putAddress({ interface_ref: 'if1' }, asked)]);
+  const whole = asked === '' ? fields : put(fields, 'interfaces', [putAddress(sends === 'snmp' ? { interface_ref: 'if1', type: 'SNMP', port: '161', details: { community } } : { interface_ref: 'if1' }, asked)]);
   const settled = useLater(JSON.stringify(whole), 300);
   useEffect(() => {
     if (name === '') {
@@ -138,8 +145,9 @@ function HostForm({ known, sends }: { known: Configuration; sends: Sends }) {
         <Text label="Visible name" value={text(fields, 'name')} set={(value) => setFields(put(fields, 'name', value))} mistakes={mistakes.name} hint="Empty for the same." />
         <Names label="Host groups" value={names(fields, 'groups')} set={(value) => setFields(putNames(fields, 'groups', value))} known={known.host_groups} mistakes={mistakes.groups} hint="At least one; a group that is not there yet is made with the host." />
         <Names label="Templates" value={names(fields, 'templates')} set={(value) => setFields(putNames(fields, 'templates', value))} known={known.templates.map((one) => one.template)} mistakes={mistakes.templates} hint={TEMPLATE_HINT[sends]} />
-        <Text label="Address" value={asked} set={setAsked} hint="Only where the server shall ask an agent: an IP address or a name. Port 10050; other interfaces after it is made." />
-        {who?.role === 'administrator' && <Check label="Encrypt with a new pre-shared key" value={encrypt} set={setEncrypt} />}
+        <Text label="Address" value={asked} set={setAsked} required={isAsked} hint={`${isAsked ? 'Where the server asks it' : 'Only where the server shall ask an agent'}: an IP address or a name. Port ${sends === 'snmp' ? '161' : '10050'}; another port and other interfaces after it is made.`} />
+        {sends === 'snmp' && <Text label="Community" value={community} set={setCommunity} required hint="SNMPv2; other versions as text after it is made." />}
+        {sends !== 'snmp' && who?.role === 'administrator' && <Check label="Encrypt with a new pre-shared key" value={encrypt} set={setEncrypt} />}
       </Form>
     </section>
   );
@@ -177,6 +185,17 @@ function NextSteps({ made, sends, failure, asked }: { made: Made; sends: Sends; 
           <Command text={[asked ? `Server=${host}` : '', `ServerActive=${server}`, `Hostname=${made.name}`, ...(made.psk === '' ? [] : ['TLSConnect=psk', 'TLSAccept=psk', `TLSPSKIdentity=${made.name}`, `TLSPSKFile=/etc/zabbix/${file}`])].filter(Boolean).join('\n')} />
         </>
       )}
+      {sends === 'asked' && (
+        <>
+          <p>Put this into the agent's configuration and start it again; Server is the address that this server asks from, as the agent sees it:</p>
+          <Command text={[`Server=${host.replace(/^\[|\]$/g, '')}`, ...(made.psk === '' ? [] : ['TLSAccept=psk', `TLSPSKIdentity=${made.name}`, `TLSPSKFile=/etc/zabbix/${file}`])].join('\n')} />
+        </>
+      )}
+      {sends === 'snmp' && (
+        <p>
+          Allow this server to ask the device by SNMP. Values come as soon as the host has a template that fits it, or an <Link to={`${edit}/items`}>item of the type SNMP agent</Link>.
+        </p>
+      )}
       {sends === 'program' && (
         <>
           <p>
@@ -185,7 +204,7 @@ function NextSteps({ made, sends, failure, asked }: { made: Made; sends: Sends; 
           <Command text={`zabbix_sender -z ${host.replace(/^\[|\]$/g, '')} -p ${port} -s ${quoted} -k KEY -o VALUE${tls}`} />
         </>
       )}
-      <OnlyHere />
+      {sends !== 'asked' && sends !== 'snmp' && <OnlyHere />}
       <p class="row-links">
         <Link to={`/hosts/${made.id}`}>See its values</Link>
         <Link to={edit}>Edit it</Link>

@@ -21,11 +21,27 @@ const POINTS = 600;
 const WIDTH = 1000;
 const HEIGHT = 160;
 const MAX_LISTED = 20;
+/** The shortest chart, for an item whose first value has just come. */
+const MIN_SHOWN = 60_000;
+
+/** Tried is what a trial gave; from is where its chart begins, in milliseconds. */
+interface Tried {
+  preview: Preview;
+  chart: ChartAnswer;
+  from: number;
+}
+
+/** beginOf is where the chart of a trial begins: at the first stored value when the range has nothing before it. */
+export function beginOf(preview: Preview): number {
+  const first = Math.min(...preview.items.map((item) => item.values_from ?? Infinity));
+  if (!Number.isFinite(first)) return preview.from;
+  return Math.max(preview.from, Math.min(Math.floor(first), preview.to - MIN_SHOWN));
+}
 
 export function TryTrigger({ kind, doc, technical, trigger }: { kind: Kind; doc: Doc; technical: string; trigger: Fields }) {
   const [host, setHost] = useState(kind === 'host' ? technical : '');
   const [range, setRange] = useState(7 * DAY);
-  const [result, setResult] = useState<{ preview: Preview; chart: ChartAnswer } | null>(null);
+  const [result, setResult] = useState<Tried | null>(null);
   const [failure, setFailure] = useState('');
   const [busy, setBusy] = useState(false);
   const run = async (): Promise<void> => {
@@ -34,8 +50,9 @@ export function TryTrigger({ kind, doc, technical, trigger }: { kind: Kind; doc:
     try {
       const to = Date.now();
       const preview = await previewTrigger({ document: doc, host, trigger: text(trigger, 'name'), expression: text(trigger, 'expression'), from: to - range, to });
-      const chart = await getChart(preview.items.map((item) => item.id), preview.from, preview.to, POINTS);
-      setResult({ preview, chart });
+      const from = beginOf(preview);
+      const chart = await getChart(preview.items.map((item) => item.id), from, preview.to, POINTS);
+      setResult({ preview, chart, from });
     } catch (error) {
       setResult(null);
       setFailure(said(error));
@@ -70,7 +87,7 @@ export function TryTrigger({ kind, doc, technical, trigger }: { kind: Kind; doc:
 /** times is how often something happens, in words. */
 export const times = (n: number): string => (n === 0 ? 'not' : n === 1 ? 'once' : n === 2 ? 'twice' : `${n} times`);
 
-function Outcome({ preview, chart }: { preview: Preview; chart: ChartAnswer }) {
+function Outcome({ preview, chart, from }: Tried) {
   const first = Math.min(...preview.items.map((item) => item.values_from ?? Infinity));
   return (
     <div role="status" class="tested">
@@ -82,7 +99,7 @@ function Outcome({ preview, chart }: { preview: Preview; chart: ChartAnswer }) {
         </span>
       </p>
       {preview.unknown !== undefined && preview.unknown !== '' && <p class="problem-text">Its state would be unknown now: {preview.unknown}</p>}
-      <Drawing preview={preview} chart={chart} />
+      <Drawing preview={preview} chart={chart} from={from} />
       {preview.problems.length > 0 && (
         <table class="list">
           <caption class="unseen">When it would have fired</caption>
@@ -176,22 +193,41 @@ function ValueTable({ chart }: { chart: ChartAnswer }) {
   );
 }
 
-function Drawing({ preview, chart }: { preview: Preview; chart: ChartAnswer }) {
-  const { from, to } = preview;
+/** Heights is the axis of the values. Several series have each its own height: their ranges stand in the legend. */
+function Heights({ lines }: { lines: { series: { units: string }; low: number; high: number }[] }) {
+  const [one] = lines;
+  const shown = lines.length === 1 && one !== undefined && Number.isFinite(one.low);
+  return (
+    <div class="preview-heights" aria-hidden="true">
+      {shown && (one.high > one.low ? [one.high, one.low] : [one.low]).map((v) => <span key={v}>{formatValue(v, one.series.units)}</span>)}
+    </div>
+  );
+}
+
+function Drawing({ preview, chart, from }: Tried) {
+  const { to } = preview;
   const x = (at: number): number => Math.max(0, Math.min(WIDTH, ((at - from) / (to - from)) * WIDTH));
   const lines = chart.series.map((series) => ({ series, ...lineOf(series, from, to) }));
   return (
     <figure class="preview">
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`Values from ${dateTime(from)} to ${dateTime(to)}; it would have fired ${times(preview.fired)}`}>
-        {preview.problems.map((problem, n) => (
-          <rect key={n} class="fired" x={x(problem.from)} width={Math.max(2, x(problem.to ?? to) - x(problem.from))} y="0" height={HEIGHT}>
-            <title>{`${dateTime(problem.from)} to ${problem.to === undefined ? 'now' : dateTime(problem.to)}`}</title>
-          </rect>
-        ))}
-        {lines.map(({ series, path }, n) => (
-          <path key={series.id} class={`line series-${n % 8}`} d={path} />
-        ))}
-      </svg>
+      <div class="preview-chart">
+        <Heights lines={lines} />
+        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`Values from ${dateTime(from)} to ${dateTime(to)}; it would have fired ${times(preview.fired)}`}>
+          {preview.problems.map((problem, n) => (
+            <rect key={n} class="fired" x={x(problem.from)} width={Math.max(2, x(problem.to ?? to) - x(problem.from))} y="0" height={HEIGHT}>
+              <title>{`${dateTime(problem.from)} to ${problem.to === undefined ? 'now' : dateTime(problem.to)}`}</title>
+            </rect>
+          ))}
+          {lines.map(({ series, path }, n) => (
+            <path key={series.id} class={`line series-${n % 8}`} d={path} />
+          ))}
+        </svg>
+        <div class="preview-times">
+          <span>{dateTime(from)}</span>
+          <span class="not-narrow">{dateTime((from + to) / 2)}</span>
+          <span>{dateTime(to)}</span>
+        </div>
+      </div>
       <figcaption class="muted">
         {lines.map(({ series, low, high }, n) => (
           <span key={series.id} class="legend-entry">
