@@ -4,10 +4,12 @@ import { useEffect, useState } from 'preact/hooks';
 import { type Alert, getAlerts } from '../api/alerting.ts';
 import { formatClock } from '../format/when.ts';
 import { SeverityShape } from '../part/icon.tsx';
+import { Link } from '../part/link.tsx';
 import { useLoad } from '../part/load.ts';
 import { Empty, Failure } from '../part/notice.tsx';
 import { type Column, Table } from '../part/table.tsx';
 import { useCell } from '../state/cell.ts';
+import { mayEdit, me } from '../state/me.ts';
 import { route, setParams } from '../state/route.ts';
 
 const LOOK_MS = 5_000;
@@ -42,6 +44,7 @@ export function Messages() {
       setFailure(error as Error);
     }
   };
+  const edits = mayEdit(useCell(me));
   const rows = [...(log.data?.alerts ?? []), ...older];
   return (
     <>
@@ -58,6 +61,12 @@ export function Messages() {
       {log.data !== null && rows.length === 0 && (
         <Empty title={state === '' ? 'No message was sent yet.' : 'There is none.'}>
           <p class="muted">Messages are sent when an action fits a problem: it needs a media type, a receiver, and an action.</p>
+          {edits && (
+            <p class="row-links">
+              <Link to="/alerting/media">Set up a media type and a receiver</Link>
+              <Link to="/alerting/actions">Add an action</Link>
+            </p>
+          )}
         </Empty>
       )}
       {rows.length > 0 && <Table caption="Messages" columns={COLUMNS} rows={rows} rowKey={(alert) => alert.id} dimmed={log.loading && log.data === null} />}

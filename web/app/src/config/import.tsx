@@ -70,7 +70,7 @@ export function Import() {
             }}
           />
         </label>
-        <div>
+        <div class="below">
           <button type="button" disabled={busy || text === ''} onClick={() => void look(text)}>
             Show the plan
           </button>

@@ -53,7 +53,7 @@ export function Guide({ hosts, children }: { hosts: number; children?: Component
       </div>
       <ol class="guide">
         <li class={hosts > 0 ? 'done' : undefined}>
-          <b>{hosts > 0 ? 'Add more hosts' : 'Add a host'}</b>
+          <b>Add a host</b>
           <p>Start an agent on a machine; its charts appear within seconds.</p>
           <Command text={`tidemark agent --server ${server} --host $(hostname)`} />
           <OnlyHere />
