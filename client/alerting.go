@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// contentYAML is the type of files; JSON is YAML too.
-const contentYAML = "application/yaml"
-
 // sendFile sends a file in YAML or JSON and decodes the answer into into, if that is not nil.
 func (c *Client) sendFile(ctx context.Context, method, path string, query url.Values, file []byte, into any) error {
-	return c.decode(ctx, Request{Method: method, Path: path, Query: query, Body: file, ContentType: contentYAML}, into)
+	kind := "application/yaml"
+	if json.Valid(file) {
+		kind = "application/json"
+	}
+	return c.decode(ctx, Request{Method: method, Path: path, Query: query, Body: file, ContentType: kind}, into)
 }
 
 // Problem returns one problem: the expression that fired, its items, what was done to it, and when the same trigger fired before.

@@ -28,6 +28,7 @@ func TestClient_methods(t *testing.T) {
 			return err
 		}},
 		{"POST /api/configuration/plan application/yaml a: 1\n", func(c *Client) error { _, err := c.Plan(t.Context(), file, PlanOptions{}); return err }},
+		{"POST /api/import application/json {\"a\":\n\t1}", func(c *Client) error { _, err := c.Import(t.Context(), []byte("{\"a\":\n\t1}")); return err }},
 		{"GET /api/export?host=a&host=b&version=6.0 ", func(c *Client) error {
 			_, err := c.Export(t.Context(), ExportOptions{Hosts: []string{"a", "b"}, Version: "6.0"})
 			return err
