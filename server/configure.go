@@ -153,7 +153,7 @@ func (c *configurator) routes() []api.Route {
 			},
 			api.Route{
 				Method: http.MethodDelete, Pattern: path + "/{name}", Permission: api.Edit, PerHost: hosts, Handler: api.JSON(c.delete(of)), Timeout: configureTime,
-				Doc: &api.Doc{Summary: "Deletes a " + of + ".", Answer: map[string]any{}, Params: []api.Param{name}},
+				Doc: &api.Doc{Summary: "Deletes a " + of + ".", Answer: struct{}{}, Params: []api.Param{name}},
 			})
 	}
 	return list

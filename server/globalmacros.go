@@ -32,7 +32,7 @@ func (s *Server) globalMacroRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodDelete, Pattern: pattern, Permission: api.Edit, Handler: api.JSON(s.deleteGlobalMacro),
-			Doc: &api.Doc{Summary: "Deletes a macro that holds for all hosts.", Answer: map[string]any{}, Params: []api.Param{name}},
+			Doc: &api.Doc{Summary: "Deletes a macro that holds for all hosts.", Answer: struct{}{}, Params: []api.Param{name}},
 		},
 	}
 }

@@ -62,7 +62,7 @@ func (n *netDiscovery) routes() []api.Route {
 		},
 		{
 			Method: http.MethodDelete, Pattern: "/api/network-discovery/{kind}/{name}", Permission: api.Administer, Handler: api.JSON(n.remove),
-			Doc: &api.Doc{Summary: "Deletes one rule or action.", Answer: map[string]any{}, Params: []api.Param{
+			Doc: &api.Doc{Summary: "Deletes one rule or action.", Answer: struct{}{}, Params: []api.Param{
 				{Name: "kind", Type: "string", About: "rule or action.", Required: true}, {Name: "name", Type: "string", About: "Its name.", Required: true},
 			}},
 		},
@@ -76,7 +76,7 @@ func (n *netDiscovery) routes() []api.Route {
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/network-discovery/scan", Permission: api.Edit, Handler: api.JSON(n.scanNow), MaxBodyBytes: maxCheckBytes,
-			Doc: &api.Doc{Summary: "Has a rule look at once.", Body: scanRequest{}, Answer: map[string]any{}},
+			Doc: &api.Doc{Summary: "Has a rule look at once.", Body: scanRequest{}, Answer: struct{}{}},
 		},
 	}
 }

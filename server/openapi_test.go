@@ -21,6 +21,25 @@ var withoutBody = []string{
 	"POST /api/logout", "POST /api/lease/handover", "POST /api/standby/promote", "POST /api/shadow", "POST /api/shadow/cutover",
 }
 
+// freeAnswers are the routes whose answer no type of this program describes, and why.
+var freeAnswers = map[string]string{
+	"GET /api/alerting":             "a document whose form docs/user/alerts.md has",
+	"GET /api/openapi.json":         "a document whose form OpenAPI 3.1 has",
+	"GET /api/storage/housekeeping": "this kind of store only answers that it has none",
+	"POST /api/lease/handover":      "this kind of store only answers that it has none",
+	"POST /api/v1/write":            "Prometheus' remote write has no body in answers",
+	"POST /api/v1/otlp/v1/metrics":  "OpenTelemetry's form",
+	"POST /api_jsonrpc.php":         "Zabbix's form, which differs by method",
+	"POST /zabbix/api_jsonrpc.php":  "Zabbix's form, which differs by method",
+}
+
+// isFree says that a schema takes any object.
+func isFree(schema map[string]any) bool {
+	_, named := schema["$ref"]
+	_, listed := schema["properties"]
+	return schema["type"] == "object" && !named && !listed
+}
+
 // contents are the bodies that may come, by their content type.
 type contents struct {
 	Content map[string]struct{ Schema map[string]any }
@@ -66,6 +85,9 @@ func lackOfBodies(route api.Route, request *contents, answers map[string]*conten
 	}
 	for _, status := range append(errors, "200") {
 		add("the answer "+status, answers[status].lack())
+	}
+	if good := answers["200"]; good != nil && isFree(good.Content["application/json"].Schema) != (freeAnswers[name] != "") {
+		lacks = append(lacks, "the answer 200: is any object, or is none and listed in freeAnswers: "+freeAnswers[name])
 	}
 	return lacks
 }

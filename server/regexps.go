@@ -57,7 +57,7 @@ func (s *Server) regexpRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodDelete, Pattern: "/api/regexps/{name}", Permission: api.Edit, Handler: api.JSON(s.deleteRegexp),
-			Doc: &api.Doc{Summary: "Deletes a global regular expression; a default of that name is in force again.", Answer: map[string]any{}, Params: []api.Param{name}},
+			Doc: &api.Doc{Summary: "Deletes a global regular expression; a default of that name is in force again.", Answer: struct{}{}, Params: []api.Param{name}},
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/regexp-test", Permission: api.Edit, Handler: api.JSON(s.testRegexp), MaxBodyBytes: maxRegexpBody,

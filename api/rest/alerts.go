@@ -112,13 +112,13 @@ func (a *API) alertRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodPut, Pattern: "/api/alerting", Permission: api.Edit, Handler: api.JSON(a.applyAlerting), Doc: &api.Doc{
-				Summary: "Puts actions, receivers, media types and maintenances over those of the same name.", BodyTypes: yamlOrJSON, Answer: map[string]any{},
+				Summary: "Puts actions, receivers, media types and maintenances over those of the same name.", BodyTypes: yamlOrJSON, Answer: struct{}{},
 				Params: []api.Param{{Name: "replace", Type: "boolean", About: "true deletes everything that is not in the body."}},
 			},
 		},
 		{
 			Method: http.MethodDelete, Pattern: "/api/alerting/{kind}/{name}", Permission: api.Edit, Handler: api.JSON(a.deleteAlerting), Doc: &api.Doc{
-				Summary: "Deletes one object.", Answer: map[string]any{}, Params: []api.Param{
+				Summary: "Deletes one object.", Answer: struct{}{}, Params: []api.Param{
 					{Name: "kind", Type: "string", About: "media, receiver, action or maintenance.", Required: true},
 					{Name: "name", Type: "string", About: "Its name.", Required: true},
 				},

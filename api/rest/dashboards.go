@@ -110,7 +110,7 @@ func (a *API) dashboardRoutes() []api.Route {
 		own(http.MethodPut, "/api/dashboards/{id}", (*API).saveDashboard, api.Doc{
 			Summary: "Saves a new version; 409 when somebody else saved one since the version that the body names.", Body: DashboardBody{}, Answer: DashboardHead{}, Params: []api.Param{id},
 		}),
-		own(http.MethodDelete, "/api/dashboards/{id}", (*API).deleteDashboard, api.Doc{Summary: "Deletes a dashboard with all its versions.", Answer: map[string]any{}, Params: []api.Param{id}}),
+		own(http.MethodDelete, "/api/dashboards/{id}", (*API).deleteDashboard, api.Doc{Summary: "Deletes a dashboard with all its versions.", Answer: struct{}{}, Params: []api.Param{id}}),
 		{
 			Method: http.MethodGet, Pattern: "/api/dashboard-file", Permission: api.View, PerHost: true, Handler: http.HandlerFunc(a.exportDashboards), Doc: &api.Doc{
 				Summary: "Dashboards as YAML; applying it and asking again gives the same bytes.", AnswerType: "application/yaml",

@@ -99,7 +99,7 @@ func (a *API) peopleRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/logout", Permission: api.Public, Handler: http.HandlerFunc(a.logout),
-			Doc: &api.Doc{Summary: "Ends the session.", Answer: map[string]any{}},
+			Doc: &api.Doc{Summary: "Ends the session.", Answer: struct{}{}},
 		},
 		{
 			Method: http.MethodGet, Pattern: "/api/me", Permission: api.View, PerHost: true, Handler: api.JSON(a.me),
@@ -107,7 +107,7 @@ func (a *API) peopleRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodPut, Pattern: "/api/me/password", Permission: api.View, PerHost: true, Handler: api.JSON(a.changePassword),
-			Doc: &api.Doc{Summary: "Changes your own password and ends your other sessions.", Body: OwnPassword{}, Answer: map[string]any{}},
+			Doc: &api.Doc{Summary: "Changes your own password and ends your other sessions.", Body: OwnPassword{}, Answer: struct{}{}},
 		},
 		{
 			Method: http.MethodGet, Pattern: "/api/me/tokens", Permission: api.View, PerHost: true, Handler: api.JSON(a.ownTokens),
@@ -119,7 +119,7 @@ func (a *API) peopleRoutes() []api.Route {
 		},
 		{
 			Method: http.MethodDelete, Pattern: "/api/me/tokens/{id}", Permission: api.View, PerHost: true, Handler: api.JSON(a.revokeOwnToken),
-			Doc: &api.Doc{Summary: "Revokes a token of your own; needs a session.", Answer: map[string]any{}, Params: []api.Param{paramID}},
+			Doc: &api.Doc{Summary: "Revokes a token of your own; needs a session.", Answer: struct{}{}, Params: []api.Param{paramID}},
 		},
 	}, a.userRoutes()...)
 }

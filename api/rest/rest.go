@@ -16,6 +16,7 @@ import (
 	"tidemark/access"
 	"tidemark/api"
 	"tidemark/catalog"
+	"tidemark/client"
 	"tidemark/model"
 	"tidemark/query"
 	"tidemark/query/requests"
@@ -276,7 +277,7 @@ func (a *API) Routes() []api.Route {
 		},
 		{
 			Method: http.MethodPost, Pattern: "/api/import", Permission: api.Edit, Handler: api.JSON(a.importFile), MaxBodyBytes: maxImportBytes, Timeout: importTimeout,
-			Doc: &api.Doc{Summary: "Takes over one export in YAML or JSON; answers with a report.", BodyTypes: []string{"application/yaml", "application/json"}, Answer: map[string]any{}},
+			Doc: &api.Doc{Summary: "Takes over one export in YAML or JSON; answers with a report.", BodyTypes: []string{"application/yaml", "application/json"}, Answer: client.ImportReport{}},
 		},
 	}...)
 }
