@@ -1,6 +1,7 @@
 package confdb
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
@@ -17,15 +18,22 @@ type ExportOptions struct {
 	// Templates and Hosts are technical names; All stands for everything.
 	Templates, Hosts []string
 	All              bool
+	// JSON says that the same is written as JSON.
+	JSON bool
 }
 
-// Export writes templates and hosts in Zabbix's export format, as YAML. What hosts inherit and what rules discovered is not part of it. The
+// Export writes templates and hosts in Zabbix's export format, as YAML or JSON. What hosts inherit and what rules discovered is not part of it. The
 // values of secret macros are left out. The same objects give the same bytes, whatever their ids: imported elsewhere and exported again, an
 // export is the same. A name that does not exist is ErrNotFound.
 func (d *DB) Export(ctx context.Context, o ExportOptions) ([]byte, error) {
 	tree, err := d.exportTree(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	if o.JSON {
+		var b bytes.Buffer
+		emitJSON(&b, tree)
+		return b.Bytes(), nil
 	}
 	return emitYAML(tree), nil
 }

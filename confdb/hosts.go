@@ -327,6 +327,7 @@ func (d *DB) SetGlobalMacros(ctx context.Context, macros []model.Macro) error {
 type Template struct {
 	ID             model.TemplateID
 	Template, Name string
+	Description    string
 	Items          int
 	Triggers       int
 	Hosts          int
@@ -334,7 +335,7 @@ type Template struct {
 
 // Templates lists the templates by name.
 func (d *DB) Templates(ctx context.Context) ([]Template, error) {
-	rows, err := d.sql.QueryContext(ctx, `SELECT id, template, name,
+	rows, err := d.sql.QueryContext(ctx, `SELECT id, template, name, description,
 		(SELECT count(*) FROM items i WHERE i.template_id = t.id AND i.rule_id IS NULL),
 		(SELECT count(*) FROM triggers g WHERE g.template_id = t.id AND g.rule_id IS NULL),
 		(SELECT count(*) FROM host_templates h WHERE h.template_id = t.id)
@@ -345,7 +346,7 @@ func (d *DB) Templates(ctx context.Context) ([]Template, error) {
 	var list []Template
 	err = each(rows, func(r *sql.Rows) error {
 		var t Template
-		err := r.Scan(&t.ID, &t.Template, &t.Name, &t.Items, &t.Triggers, &t.Hosts)
+		err := r.Scan(&t.ID, &t.Template, &t.Name, &t.Description, &t.Items, &t.Triggers, &t.Hosts)
 		list = append(list, t)
 		return err
 	})

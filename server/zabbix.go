@@ -52,9 +52,27 @@ func (o zabbixObjects) Templates(ctx context.Context) ([]zabbix.Template, error)
 	list, err := o.db.Templates(ctx)
 	templates := make([]zabbix.Template, 0, len(list))
 	for _, t := range list {
-		templates = append(templates, zabbix.Template{ID: t.ID, Template: t.Template, Name: t.Name})
+		templates = append(templates, zabbix.Template{ID: t.ID, Template: t.Template, Name: t.Name, Description: t.Description})
 	}
 	return templates, err
+}
+
+// HostNotes implements zabbix.Objects.
+func (o zabbixObjects) HostNotes(ctx context.Context) (map[model.HostID]zabbix.HostNotes, error) {
+	list, err := o.db.HostNotes(ctx)
+	notes := make(map[model.HostID]zabbix.HostNotes, len(list))
+	for id, n := range list {
+		notes[id] = zabbix.HostNotes(n)
+	}
+	return notes, err
+}
+
+// Encryption implements zabbix.Objects.
+func (o zabbixObjects) Encryption(host model.HostID) (connect, accept model.ConnectionKind) {
+	if t, ok := o.agents.keys.HostTLS(host); ok {
+		return t.Connect, t.Accept
+	}
+	return model.Unencrypted, model.Unencrypted
 }
 
 // GlobalMacros implements zabbix.Objects.
@@ -84,8 +102,8 @@ func (o zabbixObjects) Suppressions(problems []model.Problem) []alert.Suppressio
 }
 
 // Export implements zabbix.Objects.
-func (o zabbixObjects) Export(ctx context.Context, templates, hosts []string) ([]byte, error) {
-	text, err := o.db.Export(ctx, confdb.ExportOptions{Version: "7.0", Templates: templates, Hosts: hosts})
+func (o zabbixObjects) Export(ctx context.Context, templates, hosts []string, json bool) ([]byte, error) {
+	text, err := o.db.Export(ctx, confdb.ExportOptions{Version: "7.0", Templates: templates, Hosts: hosts, JSON: json})
 	return text, apiError(err)
 }
 

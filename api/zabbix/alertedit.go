@@ -94,6 +94,9 @@ func (p *params) fillMedia(into object) error {
 		}
 		into["message_templates"] = templates
 	}
+	for _, member := range []string{"smtp_verify_peer", "smtp_verify_host"} {
+		p.number(member, 0, 1) // certificates are verified always
+	}
 	p.accept("description", "provider", "content_type")
 	return p.done()
 }

@@ -109,8 +109,8 @@ func exportConfiguration(c *call) ([]byte, error) {
 	if err := c.done(); err != nil {
 		return nil, err
 	}
-	if format != "yaml" {
-		return nil, invalidParams(`Invalid parameter "/format": value must be "yaml".`)
+	if format != "yaml" && format != "json" {
+		return nil, invalidParams(`Invalid parameter "/format": value must be one of "yaml", "json".`)
 	}
 	if c.visible != nil {
 		return nil, errNotAllowed
@@ -119,7 +119,7 @@ func exportConfiguration(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := c.options.Objects.Export(c.ctx, templates, hosts)
+	text, err := c.options.Objects.Export(c.ctx, templates, hosts, format == "json")
 	if err != nil {
 		return nil, notAllowed(err)
 	}
@@ -158,7 +158,7 @@ func (c *call) exported(templateIDs, hostIDs []json.RawMessage) (templates, host
 // importConfiguration takes over an export. It creates what is missing, updates what there is, and deletes what the rules say.
 func importConfiguration(c *call) ([]byte, error) {
 	format, source := c.text("format"), c.text("source")
-	deletes, err := c.readRules()
+	deletes, err := c.readRules(source)
 	if err != nil {
 		return nil, err
 	}

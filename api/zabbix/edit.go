@@ -295,6 +295,13 @@ func (p *params) fillInterface(face map[string]any, fresh bool) error {
 		return p.done()
 	}
 	details := d.snmp()
+	if old, ok := face["details"].(map[string]any); ok { // passphrases are never answered, so that who gives back what was answered does not have them
+		for _, member := range []string{"authpassphrase", "privpassphrase"} {
+			if _, given := details[member]; !given && details["version"] == old["version"] && old[member] != nil {
+				details[member] = old[member]
+			}
+		}
+	}
 	if err := d.done(); err != nil {
 		return err
 	}

@@ -252,6 +252,8 @@ type call struct {
 	// renamed are triggers that the call changes, as they will be.
 	renamed      map[model.TriggerID]object
 	groupsByName map[string]uint64
+	// hostKind is for hosts in answers of other objects.
+	hostKind *kind[*model.Host]
 	// room is how many bytes the answer may have.
 	room int
 }

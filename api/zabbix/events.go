@@ -103,6 +103,7 @@ func (c *call) eventFilter() (f eventFilter, err error) {
 	// There are no symptoms, only problems of triggers.
 	f.nothing = c.boolText("symptom") == "1" || c.number("source", 0, 4) != 0 || c.number("object", 0, 6) != 0
 	c.accept("symptom", "source", "object")
+	c.noApplications()
 	r := c.timeRange()
 	if r.From != 0 {
 		f.find.From = r.From

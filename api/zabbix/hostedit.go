@@ -69,7 +69,7 @@ func (c *call) updateHost(p *params, h *model.Host) error {
 	}
 	link, replaced := c.templateRefs(p, "templates")
 	unlink, _ := c.templateRefs(p, "templates_clear")
-	proxy, assign, err := c.proxyOf(p)
+	proxy, assign, err := c.proxyOf(p, h)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (c *call) updateHost(p *params, h *model.Host) error {
 	}
 	link = slices.DeleteFunc(link, func(t Template) bool { return slices.Contains(h.Templates, t.ID) })
 	unlink = slices.DeleteFunc(unlink, func(t Template) bool { return !slices.Contains(h.Templates, t.ID) })
-	if s := c.stateOf(h, enable, link, unlink); assign {
+	if s := c.stateOf(h, enable, link, unlink); assign && (proxy != "" || h.Proxy != 0) {
 		s.Proxy = &proxy
 	}
 	return nil
@@ -117,20 +117,27 @@ func (c *call) editHost(p *params, o *owner, h *model.Host) error {
 			return err
 		}
 	}
+	c.keepsTLS(p, h)
+	if err := p.setAccess(o); err != nil {
+		return err
+	}
 	return p.setInterfaces(o, uint64(h.ID))
 }
 
-// proxyOf reads which proxy a host is asked by; an empty name is the server.
-func (c *call) proxyOf(p *params) (name string, given bool, err error) {
+// proxyOf reads which proxy a host is asked by; an empty name is the server. Who sees only some hosts may say again that the server asks one.
+func (c *call) proxyOf(p *params, h *model.Host) (name string, given bool, err error) {
 	_, by := p.get("monitored_by")
 	_, of := p.get("proxyid")
+	if p.number("proxy_groupid", 0, math.MaxInt64) != 0 {
+		p.fail("proxy_groupid", "there are no groups of proxies here")
+	}
 	if !by && !of {
 		return "", false, nil
 	}
-	if c.visible != nil {
+	id := p.number("proxyid", 0, math.MaxInt64)
+	if c.visible != nil && (of || p.text("monitored_by") != "0" || h.Proxy != 0) {
 		return "", false, errNotAllowed
 	}
-	id := p.number("proxyid", 0, math.MaxInt64)
 	switch p.number("monitored_by", min(id, 1), 1) {
 	case 0:
 		return "", true, nil

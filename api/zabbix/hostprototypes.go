@@ -16,7 +16,7 @@ func hostPrototypes(rule *part) []part { return rule.children(hostsOfRule, "host
 
 // hostPrototypeKind are the members of host prototypes; hostid is the prototype's own id.
 func hostPrototypeKind() kind[part] {
-	k := kind[part]{name: "host prototype", id: "hostid", fields: prototypeFields("hostid")}
+	k := kind[part]{name: "host prototype", id: "hostid", strict: true, fields: prototypeFields("hostid")}
 	own := false
 	k.fields = slices.DeleteFunc(k.fields, func(f field[part]) bool { // the second is that of the host with the rule
 		second := f.name == "hostid" && own
@@ -77,7 +77,9 @@ func (r *part) prototypeMacros() []hostMacro {
 	var list []hostMacro
 	for _, m := range r.list("macros") {
 		list = append(list, hostMacro{
-			model.Macro{Name: textOf(m, "macro", ""), Value: textOf(m, "value", ""), Secret: textOf(m, "type", "") == secretText}, model.HostID(r.id),
+			model.Macro{Name: textOf(m, "macro", ""), Value: textOf(m, "value", ""), Secret: textOf(m, "type", "") == secretText},
+			model.HostID(r.id),
+			textOf(m, "description", ""),
 		})
 	}
 	return list

@@ -145,25 +145,37 @@ func flags(by model.ItemID) string {
 }
 
 // hostSelects are the members of hosts that have parameters of their own.
-func hostSelects() []selection[*model.Host] {
+func (c *call) hostSelects() []selection[*model.Host] {
+	notes := c.notes()
 	groups := func(c *call, o output, h **model.Host) any { return pickAll(o, &groupKind, c.groupsOf(*h)) }
 	return []selection[*model.Host]{
 		{"selectHostGroups", "hostgroups", groups},
 		{"selectGroups", "groups", groups},
 		{"selectTags", "tags", func(_ *call, o output, h **model.Host) any { return pickTags(o, (*h).Tags) }},
 		{"selectInheritedTags", "inheritedTags", func(_ *call, _ output, _ **model.Host) any { return []string{} }},
-		{"selectInterfaces", "interfaces", func(c *call, o output, h **model.Host) any { return pickAll(o, &interfaceKind, c.interfaces(*h)) }},
-		{"selectMacros", "macros", func(_ *call, o output, h **model.Host) any { return pickAll(o, &macroKind, macrosOf(*h)) }},
+		{"selectInterfaces", "interfaces", func(c *call, o output, h **model.Host) any { return c.pickInterfaces(o, *h) }},
+		{"selectMacros", "macros", func(_ *call, o output, h **model.Host) any { return pickAll(o, &macroKind, macrosOf(*h, notes())) }},
 		{"selectParentTemplates", "parentTemplates", func(c *call, o output, h **model.Host) any { return pickAll(o, &templateKind, c.templatesOf(*h)) }},
-		{"selectInventory", "inventory", selectInventory},
+		{"selectInventory", "inventory", func(_ *call, o output, h **model.Host) any {
+			return inventoryMembers(o, *h, notes()[(*h).ID].InventoryMode)
+		}},
 		{"selectItems", "items", func(c *call, o output, h **model.Host) any { return pickAll(o, &itemKind, c.itemsOf(*h)) }},
 		{"selectTriggers", "triggers", func(c *call, o output, h **model.Host) any { return pickAll(o, &triggerKind, c.triggersOf(*h)) }},
 	}
 }
 
-func selectInventory(_ *call, o output, h **model.Host) any {
+// inventoryMembers answers the fields of an inventory, those without a value too; an empty list for a host that has none, as PHP writes it.
+func inventoryMembers(o output, h *model.Host, mode string) any {
+	if mode != "MANUAL" && !h.AutomaticInventory && len(h.Inventory) == 0 {
+		return []string{}
+	}
 	members := make(map[string]string)
-	for _, l := range (*h).Inventory {
+	for _, name := range model.InventoryFields() {
+		if o.has(name) {
+			members[name] = ""
+		}
+	}
+	for _, l := range h.Inventory {
 		if o.has(l.Name) {
 			members[l.Name] = l.Value
 		}
@@ -199,7 +211,7 @@ func getHosts(c *call) ([]byte, error) {
 		}
 	}
 	k := c.maintainedHosts()
-	k.selects = hostSelects()
+	k.selects = c.hostSelects()
 	k.groupings = []grouping[*model.Host]{
 		{"groupid", groups, func(h **model.Host) []uint64 { return c.countedGroups(*h) }},
 		{"proxyid", proxied, func(h **model.Host) []uint64 { return []uint64{uint64((*h).Proxy)} }},
@@ -218,6 +230,7 @@ func (c *call) maintainedHosts() kind[*model.Host] {
 		}
 		return "0"
 	}
+	c.notedHosts(&k)
 	k.fields = append(k.fields, field[*model.Host]{name: "maintenance_type", number: true, get: func(h **model.Host) string {
 		m := maintenanceOf(list, *h, now)
 		return formatBool(m != nil && m.NoData)
@@ -279,6 +292,35 @@ func (c *call) interfaces(h *model.Host) []hostInterface {
 	return list
 }
 
+// details are how an SNMP interface is asked; an empty list for others, as PHP writes it.
+func (c *call) details(i *hostInterface) any {
+	if i.SNMP == nil {
+		return []string{}
+	}
+	_, err := c.editable(i.host)
+	return snmpMembers(i.SNMP, err == nil)
+}
+
+// pickInterfaces answers the interfaces of a host, with what is no text of them.
+func (c *call) pickInterfaces(o output, h *model.Host) any {
+	rows := c.interfaces(h)
+	if o.count {
+		return formatInt(len(rows))
+	}
+	list := []object{}
+	for i := range rows {
+		one := object{}
+		for name, value := range pick(o, &interfaceKind, &rows[i]) {
+			one[name] = value
+		}
+		if o.has("details") {
+			one["details"] = c.details(&rows[i])
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
 var interfaceKind = kind[hostInterface]{
 	name: "host interface", id: "interfaceid",
 	fields: []field[hostInterface]{
@@ -309,7 +351,10 @@ func getInterfaces(c *call) ([]byte, error) {
 		}
 	}
 	k := interfaceKind
-	k.selects = []selection[hostInterface]{{"selectHosts", "hosts", func(c *call, o output, i *hostInterface) any { return c.pickHosts(o, i.host) }}}
+	k.selects = []selection[hostInterface]{
+		{"selectHosts", "hosts", func(c *call, o output, i *hostInterface) any { return c.pickHosts(o, i.host) }},
+		{"", "details", func(c *call, _ output, i *hostInterface) any { return c.details(i) }},
+	}
 	return answer(c, &k, rows)
 }
 
@@ -321,5 +366,9 @@ func (c *call) pickHosts(o output, ids ...model.HostID) any {
 			list = append(list, h)
 		}
 	}
-	return pickAll(o, &hostKind, list)
+	if c.hostKind == nil {
+		k := c.maintainedHosts()
+		c.hostKind = &k
+	}
+	return pickAll(o, c.hostKind, list)
 }

@@ -196,6 +196,7 @@ func getItems(c *call) ([]byte, error) {
 	monitored, withTriggers, inherited := c.flag("monitored"), c.flag("with_triggers"), c.text("inherited")
 	host, group := c.text("host"), c.text("group")
 	c.accept("webitems")
+	c.noApplications()
 	templated, given := c.flag("templated"), c.object["templated"] != nil
 	conditions, either := c.tags()
 	k := itemKind

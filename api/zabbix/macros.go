@@ -21,13 +21,15 @@ func stableID(host uint64, name string) string {
 // hostMacro is a macro of a host, or with host zero of all.
 type hostMacro struct {
 	model.Macro
-	host model.HostID
+	host        model.HostID
+	description string
 }
 
-func macrosOf(h *model.Host) []hostMacro {
+// macrosOf are the macros of a host with their descriptions of notes.
+func macrosOf(h *model.Host, notes map[model.HostID]HostNotes) []hostMacro {
 	list := make([]hostMacro, 0, len(h.Macros))
 	for _, m := range h.Macros {
-		list = append(list, hostMacro{m, h.ID})
+		list = append(list, hostMacro{m, h.ID, notes[h.ID].Macros[m.Name]})
 	}
 	return list
 }
@@ -49,13 +51,14 @@ func macroFields(id string) kind[hostMacro] {
 				return m.Value
 			}},
 			{name: "type", number: true, get: func(m *hostMacro) string { return formatBool(m.Secret) }},
-			{name: "description", get: func(*hostMacro) string { return "" }},
+			{name: "description", get: func(m *hostMacro) string { return m.description }},
 			{name: "automatic", number: true, get: func(*hostMacro) string { return "0" }},
 		},
 	}
 }
 
 func getMacros(c *call) ([]byte, error) {
+	c.accept("selectSteps") // playbooks send it, and Zabbix passes it over
 	global, hosts, groups := c.flag("globalmacro"), c.ids("hostids"), c.ids("groupids")
 	name := "hostmacroids"
 	if global {
@@ -76,9 +79,10 @@ func getMacros(c *call) ([]byte, error) {
 			rows = append(rows, hostMacro{Macro: m})
 		}
 	} else {
+		notes := c.notes()()
 		for _, h := range c.hosts() {
 			if hosts.has(uint64(h.ID)) && inGroups(names, h) {
-				rows = append(rows, macrosOf(h)...)
+				rows = append(rows, macrosOf(h, notes)...)
 			}
 		}
 	}

@@ -164,6 +164,13 @@ func (p *params) flag(name string) bool {
 	return s != "" && s != "0"
 }
 
+// noApplications takes a filter by applications that is empty, which Grafana sends: there are none.
+func (p *params) noApplications() {
+	if len(p.texts("applicationids")) > 0 {
+		p.fail("applicationids", "there are no applications, as in Zabbix since 5.4; ask by tags")
+	}
+}
+
 // number reads an integer from zero on; otherwise is what it is when not given.
 func (p *params) number(name string, otherwise, most int64) int64 {
 	s := p.text(name)
@@ -272,6 +279,8 @@ func (p *params) output(name string) output {
 	case v[0] == '"' && texts[0] == "count":
 		o.count = true
 	case v[0] == '"' && texts[0] == "shorten" || string(v) == "false":
+	case v[0] == '"' && name == "selectInventory": // not checked by Zabbix, and playbooks send a name
+		o.names = texts
 	case v[0] == '"':
 		p.fail(name, `value must be one of "extend", "count"`)
 	default:

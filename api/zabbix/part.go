@@ -166,6 +166,14 @@ func partIDs(id, flags string) []field[part] {
 	}
 }
 
+// partFilters are members of filter alone: of the host or template, and whether it is a template.
+func partFilters() []field[part] {
+	return []field[part]{
+		{name: "host", get: func(r *part) string { return r.holder.Host }},
+		{name: "templated", get: func(r *part) string { return formatBool(isTemplate(r.holder.ID)) }},
+	}
+}
+
 // partSelects are what all kinds of parts have.
 func partSelects() []selection[part] {
 	return []selection[part]{
@@ -239,14 +247,16 @@ type asked struct {
 	// monitored leaves out templates and what is disabled, templated leaves out hosts; inherited is "" for all, "0" for one's own.
 	monitored, templated bool
 	inherited            string
+	// names are the technical names of filter on host, nil for all.
+	names []string
 }
 
 func (c *call) asked() asked {
-	return asked{c.ids("hostids"), c.ids("groupids"), c.templateIDs("templateids"), c.flag("monitored"), c.flag("templated"), c.text("inherited")}
+	return asked{c.ids("hostids"), c.ids("groupids"), c.templateIDs("templateids"), c.flag("monitored"), c.flag("templated"), c.text("inherited"), c.filterTexts("host")}
 }
 
 func (a *asked) fits(h *model.Host) bool {
-	return (!a.monitored || h.Enabled && !isTemplate(h.ID)) && (!a.templated || isTemplate(h.ID))
+	return (!a.monitored || h.Enabled && !isTemplate(h.ID)) && (!a.templated || isTemplate(h.ID)) && (a.names == nil || slices.Contains(a.names, h.Host))
 }
 
 func (a *asked) fitsPart(r *part) bool {
@@ -268,7 +278,7 @@ func (c *call) holders(a *asked, ids idSet) (list []*model.Host, err error) {
 		}
 		return list, nil
 	}
-	if list, err = c.templatesAsked(a.templates, a.hosts, nil, a.templated); err != nil {
+	if list, err = c.templatesAsked(a.templates, a.hosts, a.names, a.templated); err != nil {
 		return nil, err
 	}
 	if a.templates == nil {

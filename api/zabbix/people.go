@@ -374,9 +374,20 @@ func (c *call) readUserGroup(p *params, update bool) (g model.UserGroup, old *mo
 			return g, nil, invalidParams("User group %q already exists.", name)
 		}
 	}
-	for _, fixed := range []string{"gui_access", "users_status", "debug_mode"} {
-		if p.number(fixed, 0, 3) != 0 {
+	for _, fixed := range []string{"users_status", "debug_mode", "userdirectoryid"} {
+		if p.number(fixed, 0, math.MaxInt64) != 0 {
 			p.fail(fixed, "value must be 0")
+		}
+	}
+	if p.number("gui_access", 0, 3) > 1 { // 1 is with a password of this server, which all have
+		p.fail("gui_access", "value must be 0 or 1: all people sign in with a password of this server")
+	}
+	for member, why := range map[string]string{
+		"tag_filters":          "cannot be filled: what a user group grants holds for all problems of a host group",
+		"templategroup_rights": "cannot be filled: templates are changed by those who see all hosts",
+	} {
+		if list, ok := p.children(member); ok && len(list) > 0 {
+			p.fail(member, why)
 		}
 	}
 	if rights, ok := p.children("hostgroup_rights"); ok {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"tidemark/expr"
 	"tidemark/model"
 )
 
@@ -201,7 +202,13 @@ func (c *call) fillTriggerPrototype(p *params, trigger object, rule *part) error
 		trigger["dependencies"] = dependencies
 		delete(p.object, "dependencies")
 	}
-	return c.fillTrigger(p, trigger)
+	if err := c.fillTrigger(p, trigger); err != nil {
+		return err
+	}
+	prototypes := c.itemPrototypes(rule)
+	return c.checkItems(p, func(ref expr.Ref) bool {
+		return ref.Host == rule.holder.Host && slices.ContainsFunc(prototypes, func(i part) bool { return i.text("key", "") == ref.Key })
+	})
 }
 
 func createTriggerPrototypes(c *call) ([]byte, error) {

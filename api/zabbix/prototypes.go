@@ -165,7 +165,9 @@ func (c *call) triggerPrototypes(rule *part) []part {
 func getPrototypes(c *call, id string, k kind[part], of func(*part) []part) ([]byte, error) {
 	ids, rules, a := c.ids(id+"s"), c.ids("discoveryids"), c.asked()
 	if id == "hostid" { // the prototype's own
-		a.hosts = nil
+		a.hosts, a.names = nil, nil
+	} else {
+		k.filters = append(partFilters(), field[part]{name: "discoveryids", get: func(r *part) string { return formatID(r.rule.id) }}) // as playbooks send it
 	}
 	from := ids
 	if from == nil {

@@ -10,7 +10,7 @@ import (
 )
 
 var proxyKind = kind[Proxy]{
-	name: "proxy", id: "proxyid",
+	name: "proxy", id: "proxyid", strict: true,
 	fields: []field[Proxy]{
 		{name: "proxyid", number: true, get: func(p *Proxy) string { return formatID(p.ID) }},
 		{name: "name", get: func(p *Proxy) string { return p.Name }},
@@ -28,6 +28,10 @@ var proxyKind = kind[Proxy]{
 			return "2"
 		}},
 		{name: "proxy_groupid", number: true, get: func(*Proxy) string { return "0" }},
+		{name: "local_address", get: func(*Proxy) string { return "" }},
+		{name: "local_port", get: func(*Proxy) string { return "10051" }},
+		{name: "allowed_addresses", get: func(*Proxy) string { return "" }},
+		{name: "custom_timeouts", number: true, get: func(*Proxy) string { return "0" }},
 	},
 }
 

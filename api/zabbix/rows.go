@@ -173,6 +173,16 @@ func readMembers[T any](c *call, k *kind[T], name string) map[string][]string {
 	return members
 }
 
+// filterTexts are the texts of a member of filter; nil when it is not given or is no text.
+func (p *params) filterTexts(member string) []string {
+	var object map[string]json.RawMessage
+	if v, ok := p.get("filter"); !ok || json.Unmarshal(v, &object) != nil || object[member] == nil || string(object[member]) == "null" {
+		return nil
+	}
+	texts, _ := scalars(object[member])
+	return texts
+}
+
 // needs reports whether a member is looked at or answered.
 func (l *lookup[T]) needs(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
@@ -322,6 +332,9 @@ func (l *lookup[T]) encode(c *call, k *kind[T], rows []T) ([]byte, error) {
 		if i%1024 == 1023 && c.ctx.Err() != nil {
 			return nil, c.ctx.Err()
 		}
+	}
+	if c.failed != nil { // by what was read for the answer
+		return nil, c.failed
 	}
 	if keys {
 		return append(out, '}'), nil

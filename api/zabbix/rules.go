@@ -150,14 +150,11 @@ func getRules(c *call) ([]byte, error) {
 		}
 	}
 	k := ruleKind()
+	k.filters = partFilters()
 	met := c.ruleErrors()
 	k.fields = append(k.fields,
 		field[part]{name: "state", number: true, get: func(r *part) string { return formatBool(met(r) != "") }}, field[part]{name: "error", get: met})
-	text, err := answer(c, &k, rows)
-	if err == nil {
-		err = c.failed // by what was read for the answer
-	}
-	return text, err
+	return answer(c, &k, rows)
 }
 
 // ruleErrors returns what rules met with their last values, which it reads when it is asked for a rule of a host first.

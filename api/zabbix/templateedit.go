@@ -131,8 +131,18 @@ func createTemplateGroups(c *call) ([]byte, error) {
 	return c.createGroupsOf("template_groups", "Template group", c.options.Objects.TemplateGroups)
 }
 
+// mayHave reports whether an export may have objects of a kind of rules. Without some it is no matter what a rule says.
+func mayHave(source, kind string) bool {
+	members := map[string]string{
+		"valueMaps": "valuemaps", "httptests": "httptests", "graphs": "graph", "triggers": "trigger", "discoveryRules": "discovery_rules", "items": "items",
+		"templateLinkage": "templates", "templates": "templates", "hosts": "hosts", "host_groups": "groups", "template_groups": "groups",
+		"images": "images", "maps": "maps", "mediaTypes": "media_types", "templateDashboards": "dashboards", "dashboards": "dashboards",
+	}
+	return members[kind] == "" || strings.Contains(source, members[kind])
+}
+
 // readRules reads the rules of an import and what it may delete.
-func (c *call) readRules() (deletes Deletes, err error) {
+func (c *call) readRules(source string) (deletes Deletes, err error) {
 	rules := make(map[string]map[string]bool)
 	if v, ok := c.get("rules"); ok {
 		if err := json.Unmarshal(v, &rules); err != nil {
@@ -141,7 +151,7 @@ func (c *call) readRules() (deletes Deletes, err error) {
 	}
 	for kind, rule := range rules {
 		for name, on := range rule {
-			if name != "deleteMissing" && !on {
+			if name != "deleteMissing" && !on && mayHave(source, kind) {
 				return deletes, invalidParams(`Invalid parameter "/rules/%.50s/%.50s": value must be true; an import here creates what is missing and updates what there is.`, kind, name)
 			}
 		}
@@ -177,7 +187,7 @@ type Difference struct {
 // compareImport answers what an import would change, by kind. What is answered of an object is its name and whose it is.
 func compareImport(c *call) ([]byte, error) {
 	format, source := c.text("format"), c.text("source")
-	deletes, err := c.readRules()
+	deletes, err := c.readRules(source)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ var templateKind = kind[Template]{
 		{name: "host", get: func(t *Template) string { return t.Template }},
 		{name: "name", get: func(t *Template) string { return t.Name }},
 		{name: "status", number: true, get: func(*Template) string { return "3" }},
-		{name: "description", get: func(*Template) string { return "" }},
+		{name: "description", get: func(t *Template) string { return t.Description }},
 	},
 }
 

@@ -257,8 +257,8 @@ func (c *call) hostOfExpression(p *params) (*model.Host, error) {
 	return nil, invalidParams(`Incorrect trigger expression. Host %q does not exist or you have no access to this host.`, e.Refs[0].Host)
 }
 
-// checkItems refuses expressions of items that there are not, in Zabbix's words.
-func (c *call) checkItems(p *params) error {
+// checkItems refuses expressions of items that there are not, in Zabbix's words. known says of a reference that it is there for another reason.
+func (c *call) checkItems(p *params, known func(expr.Ref) bool) error {
 	for _, member := range []string{"expression", "recovery_expression"} {
 		text := p.text(member)
 		if text == "" {
@@ -269,6 +269,9 @@ func (c *call) checkItems(p *params) error {
 			continue // fillTrigger says so
 		}
 		for _, ref := range e.Refs {
+			if known != nil && known(ref) {
+				continue
+			}
 			if err := c.checkItem(ref); err != nil {
 				return err
 			}
@@ -363,7 +366,7 @@ func createTriggers(c *call) ([]byte, error) {
 		if err := c.fillTrigger(p, trigger); err != nil {
 			return "", err
 		}
-		if err := c.checkItems(p); err != nil {
+		if err := c.checkItems(p, nil); err != nil {
 			return "", err
 		}
 		for _, t := range c.triggersIn(h.ID) {
@@ -435,7 +438,7 @@ func updateTriggers(c *call) ([]byte, error) {
 		if err := c.fillTrigger(p, trigger); err != nil {
 			return "", err
 		}
-		if err := c.checkItems(p); err != nil {
+		if err := c.checkItems(p, nil); err != nil {
 			return "", err
 		}
 		all = append(all, triggerChange{h.ID, textOf(trigger, "name", ""), textOf(trigger, "expression", ""), id})

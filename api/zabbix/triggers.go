@@ -209,6 +209,7 @@ func (c *call) triggerFilter() (f triggerFilter, err error) {
 	}
 	f.tags, f.either = c.tags()
 	c.accept("expandDescription", "expandComment", "expandExpression", "expandData")
+	c.noApplications()
 	f.maintained = c.flag("maintenance")
 	f.templated = c.flag("templated")
 	f.names, err = c.groupNames(f.groups)

@@ -128,6 +128,7 @@ func getScenarios(c *call) ([]byte, error) {
 		}
 	}
 	k := scenarioKind()
+	k.filters = partFilters()
 	return answer(c, &k, rows)
 }
 

@@ -66,6 +66,7 @@ type Group struct {
 type Template struct {
 	ID             model.TemplateID
 	Template, Name string
+	Description    string
 }
 
 // Objects are what the snapshot of the configuration does not hold, and changes. Errors are *api.Error where the caller can do better.
@@ -85,8 +86,8 @@ type Objects interface {
 	UpdateProblems(ctx context.Context, problems []model.EventID, u model.ProblemUpdate) error
 	// Suppressions returns for each of some problems whether and until when its messages are held back.
 	Suppressions(problems []model.Problem) []alert.Suppression
-	// Export writes templates and hosts, by technical name, as YAML in the form of Zabbix 7.0.
-	Export(ctx context.Context, templates, hosts []string) ([]byte, error)
+	// Export writes templates and hosts, by technical name, as YAML or JSON in the form of Zabbix 7.0.
+	Export(ctx context.Context, templates, hosts []string, json bool) ([]byte, error)
 	// Import takes over an export; what it leaves out is an error too. Compare says what it would change.
 	Import(ctx context.Context, content []byte, json bool, deletes Deletes) error
 	Compare(ctx context.Context, content []byte, json bool, deletes Deletes) ([]Difference, error)
@@ -114,6 +115,10 @@ type Objects interface {
 	DeleteRegexps(ctx context.Context, names []string) error
 	// Alerts lists messages, the newest first.
 	Alerts(ctx context.Context, f model.AlertFilter) ([]model.Alert, error)
+	// HostNotes returns what hosts have for people alone; those without are not in it.
+	HostNotes(ctx context.Context) (map[model.HostID]HostNotes, error)
+	// Encryption is how the server connects to a host's agent and the mask of how values for it may come.
+	Encryption(host model.HostID) (connect, accept model.ConnectionKind)
 	// InterfaceStates says of each interface of a host whether it answers, in their order.
 	InterfaceStates(h *model.Host) []InterfaceState
 	// RuleErrors returns what the discovery rules of a host met with their last values; rules that met nothing are not in it.
@@ -126,6 +131,15 @@ type Objects interface {
 	DeleteAlerting(ctx context.Context, kind string, names []string) error
 	// PutReceivers puts receivers over those of the same name and removes others; with check it only says whether that can be done.
 	PutReceivers(ctx context.Context, put []alert.Receiver, gone []string, check bool) error
+}
+
+// HostNotes is what a host has for people alone.
+type HostNotes struct {
+	Description string
+	// InventoryMode is DISABLED, MANUAL or AUTOMATIC; empty is DISABLED.
+	InventoryMode string
+	// Macros are the descriptions of its macros by their names.
+	Macros map[string]string
 }
 
 // HostState is what is to become of a host besides what its document says.
