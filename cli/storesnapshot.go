@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -254,7 +255,8 @@ func runVerify(c *cobra.Command, s snapshot.Source, name string, asJSON bool) er
 	if err != nil {
 		return err
 	}
-	if folder, ok := s.(*snapshot.Folder); ok && len(list) == 0 { // backups have a SHA-256 of everything
+	// Backups have a SHA-256 of everything. An engine that never got a value has no files.
+	if folder, ok := s.(*snapshot.Folder); ok && len(list) == 0 && hasEngine(s.Manifest()) {
 		line = newProgressLine(c.ErrOrStderr())
 		findings, err := dbengine.Check(snapshot.NewView(folder, "engine"), "engine", func(p dbengine.Progress) { line.say(p.DoneBytes, p.TotalBytes, p.File) })
 		if err != nil {
@@ -267,6 +269,10 @@ func runVerify(c *cobra.Command, s snapshot.Source, name string, asJSON bool) er
 		}
 	}
 	return sayVerified(c, name, s.Manifest(), list, asJSON)
+}
+
+func hasEngine(m *snapshot.Manifest) bool {
+	return slices.ContainsFunc(m.Files, func(f snapshot.File) bool { return strings.HasPrefix(f.Path, "engine/") })
 }
 
 func sayVerified(c *cobra.Command, name string, m *snapshot.Manifest, list []snapshot.Damage, asJSON bool) error {
