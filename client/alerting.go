@@ -11,6 +11,9 @@ import (
 
 // sendFile sends a file in YAML or JSON and decodes the answer into into, if that is not nil.
 func (c *Client) sendFile(ctx context.Context, method, path string, query url.Values, file []byte, into any) error {
+	if file == nil {
+		file = []byte{} // the server says what is missing
+	}
 	kind := "application/yaml"
 	if json.Valid(file) {
 		kind = "application/json"
