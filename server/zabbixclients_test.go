@@ -121,6 +121,7 @@ func TestZabbix_playbookLookups(t *testing.T) {
 	p.refused("hostprototype.get", `{"output":["colour"]}`, p.editor, "value must be one of")
 	p.refused("usergroup.create", `{"name":"Night","tag_filters":[{"groupid":"1","tag":"a"}]}`, p.editor, "tag_filters")
 	p.refused("usergroup.create", `{"name":"Night","gui_access":2}`, p.editor, "gui_access")
+	p.refused("action.create", `{"name":"New agents","eventsource":2,"filter":{"evaltype":"0","conditions":[{"conditiontype":22,"value":"web","operator":2}]},"operations":[{"operationtype":2}],"status":0}`, p.editor, "eventsource")
 	p.refused("trigger.get", `{"applicationids":["1"]}`, p.editor, "applicationids")
 	p.replay(
 		[2]string{"triggerprototype.get", fmt.Sprintf(`{"filter":{"description":"Full","host":%q,"templated":false,"templateid":0},"selectDependencies":"extend","selectTags":"extend"}`, own)},

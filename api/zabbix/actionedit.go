@@ -68,6 +68,7 @@ func (c *call) putActions(all []alert.Action) ([]byte, error) {
 func (c *call) fillAction(p *params, a *alert.Action, known *alert.Config) error {
 	if source := p.number("eventsource", 0, 4); source != 0 {
 		p.fail("eventsource", "value must be 0: actions here are for problems; what network discovery and registration do is said on the page and by tidemark discovery")
+		return p.failed // before what such actions have is looked at
 	}
 	if _, ok := p.get("status"); ok {
 		a.Disabled = p.number("status", 0, 1) == 1

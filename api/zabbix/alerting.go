@@ -22,7 +22,7 @@ var actionKind = kind[alert.Action]{
 		{name: "esc_period", get: func(a *alert.Action) string { return wholeSeconds(a.StepDuration.Or(time.Hour)) }},
 		{name: "pause_suppressed", number: true, get: func(a *alert.Action) string { return formatBool(!a.SendSuppressed) }},
 		{name: "notify_if_canceled", number: true, get: func(a *alert.Action) string { return formatBool(!a.QuietCancel) }},
-		{name: "pause_symptoms", number: true, get: func(*alert.Action) string { return "0" }},
+		{name: "pause_symptoms", number: true, get: func(*alert.Action) string { return "1" }}, // Zabbix's default: there are no symptoms here
 	},
 }
 
