@@ -8,14 +8,6 @@ import (
 	"tidemark/api"
 )
 
-// alertPause is the answer to GET /api/alerting/paused, and the body of PUT.
-type alertPause struct {
-	// Paused says that no alerts are sent.
-	Paused bool `json:"paused"`
-	// Reason says why, where it cannot be changed here.
-	Reason string `json:"reason,omitempty"`
-}
-
 func (s *Server) alertPauseRoutes() []api.Route {
 	const pattern = "/api/alerting/paused"
 	return []api.Route{

@@ -10,24 +10,6 @@ import (
 	"tidemark/wire/zbx"
 )
 
-// commandRequest has a command run for a host.
-type commandRequest struct {
-	// Host is the host's technical name, Command a line for a shell.
-	Host    string `json:"host"`
-	Command string `json:"command"`
-	// On is agent, the host's own agent, or proxy, the proxy that asks the host.
-	On string `json:"on"`
-}
-
-// commandAnswer is what became of a command.
-type commandAnswer struct {
-	// Output is what it printed; Error why there is none.
-	Output string `json:"output"`
-	Error  string `json:"error,omitempty"`
-	// Proxy is the name of the proxy that ran it or passed it on; empty for none.
-	Proxy string `json:"proxy,omitempty"`
-}
-
 // maxCommandBody bounds a request to run a command.
 const maxCommandBody = 2*collectors.MaxCommandBytes + 4096
 

@@ -45,16 +45,6 @@ const (
 	configureTime = 5 * time.Minute
 )
 
-// document is a host or template as the API gives it.
-type document struct {
-	// Document is the export of the host or template, in JSON.
-	Document json.RawMessage `json:"document"`
-	// Revision changes when the document does.
-	Revision string `json:"revision"`
-	// ID is the host's id; empty for templates.
-	ID string `json:"id,omitempty"`
-}
-
 // applied is the answer to a change.
 type applied struct {
 	Report *confdb.Report `json:"report"`
@@ -82,12 +72,6 @@ type templateRows struct {
 	Proxies []string `json:"proxies"`
 	// GlobalMacros hold for all hosts; secret ones have no value.
 	GlobalMacros []globalMacro `json:"global_macros"`
-}
-
-type globalMacro struct {
-	Macro  string `json:"macro"`
-	Value  string `json:"value,omitempty"`
-	Secret bool   `json:"secret,omitempty"`
 }
 
 func (s *Server) newConfigurator() *configurator {

@@ -46,21 +46,6 @@ type preview struct {
 	Values int `json:"values"`
 }
 
-type previewProblem struct {
-	From int64 `json:"from"`
-	// To is absent for a problem that is open at the end.
-	To *int64 `json:"to,omitempty"`
-}
-
-// previewItem is an item of the expression.
-type previewItem struct {
-	ID   string `json:"id"`
-	Host string `json:"host"`
-	Key  string `json:"key"`
-	// ValuesFrom is when the first value of the range is; absent when there is none.
-	ValuesFrom *int64 `json:"values_from,omitempty"`
-}
-
 const (
 	previewRange = 7 * 24 * time.Hour
 	// maxPreviewRange bounds a preview, maxPreviewValues the values in memory: three items of every second over a week.

@@ -16,23 +16,6 @@ import (
 	"tidemark/preproc"
 )
 
-// itemTest asks for a test of an item as a document has it, stored or not.
-type itemTest struct {
-	// Document is the host's or template's, in JSON.
-	Document json.RawMessage `json:"document"`
-	// Host is the technical name of the host that the item is tested on; for a document of a template without one user macros of hosts are not
-	// known, and only steps can be tested.
-	Host string `json:"host,omitempty"`
-	// Key is the item's key as the document has it.
-	Key string `json:"key"`
-	// Value, if given, is taken instead of asking for one; Error stands for a failure to get one.
-	Value *string `json:"value,omitempty"`
-	Error string  `json:"error,omitempty"`
-	// Previous is an earlier value, for steps that look back, and SecondsBefore how much earlier; 0 stands for the item's interval.
-	Previous      *string `json:"previous,omitempty"`
-	SecondsBefore float64 `json:"seconds_before,omitempty"`
-}
-
 // itemTested is what came of it.
 type itemTested struct {
 	// Collected is what the collector brought; nil when a value was given.
@@ -45,14 +28,6 @@ type itemTested struct {
 	// Value is what would be stored, Discarded says that nothing would be, Error why the item would be not supported.
 	Value     string `json:"value"`
 	ValueType string `json:"value_type"`
-	Discarded bool   `json:"discarded,omitempty"`
-	Error     string `json:"error,omitempty"`
-}
-
-type testedStep struct {
-	Number    int    `json:"number"`
-	Name      string `json:"name"`
-	Value     string `json:"value"`
 	Discarded bool   `json:"discarded,omitempty"`
 	Error     string `json:"error,omitempty"`
 }

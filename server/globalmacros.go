@@ -11,13 +11,6 @@ import (
 // maxMacroBody bounds a request with a global macro.
 const maxMacroBody = 64 << 10
 
-// globalMacroBody is a global macro as it shall be.
-type globalMacroBody struct {
-	// Value is left out for a secret macro that keeps its own.
-	Value  *string `json:"value,omitempty"`
-	Secret bool    `json:"secret,omitempty"`
-}
-
 // globalMacroRoutes are those of the macros that hold for all hosts; the list is in GET /api/configuration.
 func (s *Server) globalMacroRoutes() []api.Route {
 	name := api.Param{Name: "macro", Type: "string", About: `Its name, {$NAME} or {$NAME:context}.`, Required: true}

@@ -46,19 +46,6 @@ type hold struct {
 	blocked string
 }
 
-// holdState is the state of a hold for the page.
-type holdState struct {
-	// AtPercent is storage.headroom.hold_at, zero for never.
-	AtPercent int `json:"at_percent"`
-	// Held says that the store does not grow now, beyond CeilingBytes.
-	Held         bool   `json:"held"`
-	CeilingBytes int64  `json:"ceiling_bytes"`
-	DeletedPairs uint64 `json:"deleted_pairs"`
-	Shrink       bool   `json:"shrink"`
-	// Blocked says why shrinking does not go on.
-	Blocked string `json:"blocked,omitempty"`
-}
-
 // look follows a measurement of the file system; used is the size of the store.
 func (h *hold) look(now Headroom, used int64) {
 	if h == nil || h.o.HoldAt == 0 || now.TotalBytes <= 0 {

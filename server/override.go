@@ -44,12 +44,6 @@ type retentionAnswer struct {
 	TrendsFixed  bool `json:"trends_fixed"`
 }
 
-// retentionBody is the body of a change.
-type retentionBody struct {
-	HistorySeconds int64 `json:"history_seconds"`
-	TrendsSeconds  int64 `json:"trends_seconds"`
-}
-
 // override is what is in force: the configuration file's, else what was set on the page.
 func (s *Server) override(ctx context.Context) (history, trends time.Duration, err error) {
 	history, trends, err = s.db.RetentionOverride(ctx)

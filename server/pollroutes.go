@@ -51,43 +51,6 @@ type queueType struct {
 	Delays poller.Delays `json:"delays"`
 }
 
-type queueItem struct {
-	ID   string `json:"id"`
-	Host string `json:"host"`
-	Key  string `json:"key"`
-	// DueAt is when it should have been asked for, Unix milliseconds.
-	DueAt int64 `json:"due_at"`
-}
-
-// queueKind is how busy the checks of a kind are.
-type queueKind struct {
-	Kind     string  `json:"kind"`
-	InFlight int     `json:"in_flight"`
-	Limit    int     `json:"limit"`
-	Busy     float64 `json:"busy_percent"`
-	Waiting  int     `json:"waiting"`
-}
-
-// checkRequest asks for values at once.
-type checkRequest struct {
-	// Host is the host's technical name, Key an item's key; without one all items of the host are asked for.
-	Host string `json:"host"`
-	Key  string `json:"key"`
-}
-
-type checkAnswer struct {
-	// Items is how many are asked for. Dependent items are had by asking for their masters and are not counted beside them.
-	Items int `json:"items"`
-	// Proxy is the name of the proxy that asks for them, within seconds; empty for the server itself.
-	Proxy string `json:"proxy,omitempty"`
-	// ByServer is how many of Items the server asks for although the host has a proxy.
-	ByServer int `json:"by_server,omitempty"`
-	// NotAsked is how many items cannot be asked for at once: their values are sent, they are disabled, or a proxy makes them by a web scenario.
-	NotAsked int `json:"not_asked,omitempty"`
-	// NotAskedKeys are the keys of the first of them.
-	NotAskedKeys []string `json:"not_asked_keys,omitempty"`
-}
-
 const (
 	// maxQueueItems bounds the late items that are listed.
 	maxQueueItems = 1000

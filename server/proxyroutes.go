@@ -57,11 +57,6 @@ type newProxy struct {
 	TLS *tlsSettings `json:"tls"`
 }
 
-// hostProxy says which proxy a host is assigned to; an empty name is the server itself.
-type hostProxy struct {
-	Proxy string `json:"proxy"`
-}
-
 // maxProxyBody bounds requests about proxies.
 const maxProxyBody = 128 << 10
 

@@ -16,27 +16,6 @@ import (
 	"tidemark/storage"
 )
 
-// purgeRequest asks for the history of a host or of one of its items to be deleted, first without and then with the token of the first answer.
-type purgeRequest struct {
-	// Host is the technical name; Key, if given, the key of the only item.
-	Host string `json:"host"`
-	Key  string `json:"key,omitempty"`
-	// Token is that of the first answer, and Confirm the text that it asks for: the host's technical name, or the item's key.
-	Token   string `json:"token,omitempty"`
-	Confirm string `json:"confirm,omitempty"`
-}
-
-// purgeAnswer is the first answer, and the second with Purged.
-type purgeAnswer struct {
-	// Items is how many have, or had, a history that goes.
-	Items int `json:"items"`
-	// Token is to be sent with Confirm until ExpiresAt, Unix milliseconds.
-	Token     string `json:"token,omitempty"`
-	Confirm   string `json:"confirm,omitempty"`
-	ExpiresAt int64  `json:"expires_at,omitempty"`
-	Purged    bool   `json:"purged"`
-}
-
 const (
 	// purgeTime is how long the token of a purge is good.
 	purgeTime = 5 * time.Minute

@@ -244,25 +244,6 @@ func pressure(name string) float64 {
 	return share
 }
 
-// recompressRequest is the body of POST /api/storage/recompress.
-type recompressRequest struct {
-	Codec string `json:"codec"`
-	// ExtentBytes is 4 KiB to 4 MiB, zero for 64 KiB.
-	ExtentBytes int `json:"extent_bytes"`
-	// OlderThanSeconds is the age of the newest value from which on a pair is written anew.
-	OlderThanSeconds float64 `json:"older_than_seconds"`
-	// BytesPerSecond bounds reading and writing together; zero for no bound.
-	BytesPerSecond int64 `json:"bytes_per_second"`
-	// MergeBytes lets neighbours with small pages become one pair, as long as their files together take no more; zero for never, -1 for an eighth
-	// of the disk space.
-	MergeBytes int64 `json:"merge_bytes"`
-	// Again takes pairs too that were written anew before; Now does not wait while the machine is busy.
-	Again bool `json:"again"`
-	Now   bool `json:"now"`
-	// Close closes the pair that grows first, so that it is written anew too.
-	Close bool `json:"close"`
-}
-
 func (r *recompressor) routes() []api.Route {
 	return []api.Route{
 		{

@@ -37,12 +37,6 @@ type regexpTest struct {
 	Text string `json:"text"`
 }
 
-// regexpTested is the result, of all together and of each expression.
-type regexpTested struct {
-	Matches bool   `json:"matches"`
-	Each    []bool `json:"each"`
-}
-
 // regexpRoutes are those of global regular expressions.
 func (s *Server) regexpRoutes() []api.Route {
 	name := api.Param{Name: "name", Type: "string", About: "Its name.", Required: true}

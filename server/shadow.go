@@ -8,12 +8,6 @@ import (
 	"tidemark/api"
 )
 
-// shadowState says whether another server alerts and this one only watches.
-type shadowState struct {
-	// Since is when that began, Unix milliseconds; zero when it is not so.
-	Since int64 `json:"since"`
-}
-
 // shadowPlan is what the end of shadow mode does or did.
 type shadowPlan struct {
 	alert.Cutover

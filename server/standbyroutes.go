@@ -50,19 +50,6 @@ type digestAnswer struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Promoted is what a promotion did.
-type Promoted struct {
-	Epoch uint64 `json:"epoch"`
-	// EpochText is the epoch as people read it.
-	EpochText string `json:"epoch_text"`
-	// HandedOver says that the old primary stopped by itself and everything it had is here.
-	HandedOver bool `json:"handed_over"`
-	// Milliseconds is how long it took.
-	Milliseconds float64 `json:"milliseconds"`
-	// Problem says why the old primary did not hand over.
-	Problem string `json:"problem,omitempty"`
-}
-
 // digestTimeout bounds the reading of all values.
 const digestTimeout = 2 * time.Hour
 

@@ -9,14 +9,6 @@ import (
 	"tidemark/storage/dbengine/trial"
 )
 
-// storageClass is what values of a kind take in the closed file pairs.
-type storageClass struct {
-	// Class is steady, float, uint, text or binary; steady are numbers that stay the same or grow evenly.
-	Class  string `json:"class"`
-	Values uint64 `json:"values"`
-	Bytes  int64  `json:"bytes"`
-}
-
 // storageClasses is the answer to GET /api/storage/classes.
 type storageClasses struct {
 	// Classes are those that there are, the one that takes most first.

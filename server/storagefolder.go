@@ -10,14 +10,6 @@ import (
 	"tidemark/api"
 )
 
-// StorageFolder says where the engine's files are, and which folder that is, so that a tool on the same machine knows it again.
-type StorageFolder struct {
-	Folder string `json:"folder"`
-	// Device and Inode are of the folder; numbers as text, since JavaScript's are too short.
-	Device uint64 `json:"device,string"`
-	Inode  uint64 `json:"inode,string"`
-}
-
 // FindStorageFolder looks at an engine's folder.
 func FindStorageFolder(dir string) (StorageFolder, error) {
 	dir, err := filepath.Abs(dir)

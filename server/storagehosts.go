@@ -15,23 +15,6 @@ import (
 // maxHostShares is how many hosts GET /api/storage/hosts names: those that have most.
 const maxHostShares = 100
 
-// hostShare is what a host has of the store.
-type hostShare struct {
-	// HostID and Host are empty for what belongs to no host that there is: items and hosts that were deleted.
-	HostID string `json:"host_id"`
-	Host   string `json:"host"`
-	// Bytes is what its values take in closed file pairs, SummaryBytes what their summaries do.
-	Bytes        int64 `json:"bytes"`
-	SummaryBytes int64 `json:"summary_bytes"`
-	// Percent is its part of what the values and summaries of all hosts take there.
-	Percent float64 `json:"percent"`
-	// LimitBytes is what its values may take before its oldest ones go ahead of those of others when room is needed: storage.host_factor times what other hosts
-	// have on average. It is 0 where there is no such bound.
-	LimitBytes int64 `json:"limit_bytes"`
-	// Over says that its values, or its summaries, pass that.
-	Over bool `json:"over"`
-}
-
 // hostShares is the answer to GET /api/storage/hosts.
 type hostShares struct {
 	// Hosts are those that have most, largest first, of those that the caller may see.

@@ -21,33 +21,6 @@ type storageContent struct {
 	Pairs  []storagePair         `json:"pairs"`
 }
 
-// storageTier is all pairs of one tier together.
-type storageTier struct {
-	// Tier is values, minutes or hours.
-	Tier  string `json:"tier"`
-	Pairs int    `json:"pairs"`
-	Bytes int64  `json:"bytes"`
-	// LimitBytes is what the tier may take; values may take the whole quota.
-	LimitBytes int64 `json:"limit_bytes"`
-	From       int64 `json:"from"`
-	To         int64 `json:"to"`
-	// Values is zero for summaries.
-	Values uint64 `json:"values"`
-	Pages  int64  `json:"pages"`
-}
-
-// storagePair is a file pair, or several neighbours of one tier where there are very many.
-type storagePair struct {
-	Name    string `json:"name"`
-	Tier    string `json:"tier"`
-	Count   int    `json:"count"`
-	Growing bool   `json:"growing"`
-	From    int64  `json:"from"`
-	To      int64  `json:"to"`
-	Bytes   int64  `json:"bytes"`
-	Values  uint64 `json:"values"`
-}
-
 // maxListedPairs bounds how many pairs of a tier are listed; beyond that neighbours are shown as one.
 const maxListedPairs = 500
 

@@ -39,57 +39,6 @@ type Alerting interface {
 	UpdateProblems(ctx context.Context, ids []model.EventID, u model.ProblemUpdate) ([]model.EventID, error)
 }
 
-// AlertTest is the body of a test.
-type AlertTest struct {
-	// Media is the name of the media type, To the address.
-	Media string `json:"media"`
-	To    string `json:"to"`
-	// Subject and Message may be empty for a text that says that it is a test.
-	Subject string `json:"subject,omitempty"`
-	Message string `json:"message,omitempty"`
-}
-
-// AlertTestAnswer is the answer to a test.
-type AlertTestAnswer struct {
-	Sent bool `json:"sent"`
-	// Answer is what the other side said, Error why the message was not sent.
-	Answer string `json:"answer,omitempty"`
-	Error  string `json:"error,omitempty"`
-}
-
-// Alert is one message to one receiver.
-type Alert struct {
-	ID       string `json:"id"`
-	Action   string `json:"action"`
-	Kind     string `json:"kind"`
-	EventID  string `json:"event_id"`
-	Problem  string `json:"problem_id"`
-	Severity string `json:"severity"`
-	Host     string `json:"host"`
-	Name     string `json:"name"`
-	Step     int    `json:"step,omitempty"`
-	Receiver string `json:"receiver"`
-	Media    string `json:"media"`
-	// To is the address; of a URL only scheme and host, because the rest may be a secret.
-	To      string `json:"to"`
-	Subject string `json:"subject"`
-	// State is waiting, sent or failed.
-	State    string `json:"state"`
-	Attempts int    `json:"attempts"`
-	// CreatedAt and SentAt are Unix milliseconds.
-	CreatedAt int64  `json:"created_at"`
-	SentAt    *int64 `json:"sent_at,omitempty"`
-	Error     string `json:"error,omitempty"`
-	// Together is the first alert of the message that this one was sent in.
-	Together string `json:"together,omitempty"`
-}
-
-// AlertList is a page of alerts.
-type AlertList struct {
-	Alerts []Alert `json:"alerts"`
-	Next   string  `json:"next,omitempty"`
-}
-
 // alertRoutes are the routes of alerting; none without it.
 func (a *API) alertRoutes() []api.Route {
 	if a.options.Alerting == nil {

@@ -32,46 +32,6 @@ type Dashboards interface {
 	Apply(ctx context.Context, change model.DashboardChange) error
 }
 
-// DashboardHead is one dashboard in lists, or one version of it.
-type DashboardHead struct {
-	ID       string `json:"id"`
-	Name     string `json:"name"`
-	Everyone bool   `json:"everyone"`
-	// Owner is the name of the user whose it is, empty for nobody's. Private says that only the owner, administrators and Groups may see it.
-	Owner   string   `json:"owner"`
-	Private bool     `json:"private"`
-	Groups  []string `json:"groups"`
-	// Editable says that whoever asks may change it.
-	Editable bool   `json:"editable"`
-	Version  uint32 `json:"version"`
-	// SavedAt is Unix milliseconds.
-	SavedAt int64  `json:"saved_at"`
-	SavedBy string `json:"saved_by"`
-	Note    string `json:"note"`
-}
-
-// DashboardList is all dashboards, or the versions of one.
-type DashboardList struct {
-	Dashboards []DashboardHead `json:"dashboards"`
-}
-
-// DashboardAnswer is one version of a dashboard.
-type DashboardAnswer struct {
-	DashboardHead
-	// Newest is the number of the newest version.
-	Newest    uint32          `json:"newest"`
-	Dashboard json.RawMessage `json:"dashboard"`
-}
-
-// DashboardBody is the body of a save.
-type DashboardBody struct {
-	// Version is the one that the change was made from; left out for a new dashboard.
-	Version uint32 `json:"version,omitempty"`
-	// Note says what was changed, at most 200 bytes.
-	Note      string          `json:"note,omitempty"`
-	Dashboard json.RawMessage `json:"dashboard"`
-}
-
 // DashboardPlan says what applying a file does, or did.
 type DashboardPlan struct {
 	Steps []dashboard.Step `json:"steps"`

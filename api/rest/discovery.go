@@ -45,51 +45,6 @@ type MadeObject struct {
 	LostAt, DisableAt, DeleteAt time.Time
 }
 
-// DiscoveryRule is one discovery rule in lists; Objects come with a single rule only.
-type DiscoveryRule struct {
-	ID     string `json:"id"`
-	HostID string `json:"host_id"`
-	Host   string `json:"host"`
-	Key    string `json:"key"`
-	Name   string `json:"name"`
-	// Type is how the rule's values come: Zabbix's number.
-	Type    int    `json:"type"`
-	Delay   string `json:"delay"`
-	Enabled bool   `json:"enabled"`
-	// State is ok, error, or unknown before the first value.
-	State string `json:"state"`
-	Error string `json:"error"`
-	// DiscoveredAt is when a value was last applied, Unix milliseconds.
-	DiscoveredAt *int64 `json:"discovered_at"`
-	Items        int    `json:"items"`
-	Triggers     int    `json:"triggers"`
-	Hosts        int    `json:"hosts"`
-	Lost         int    `json:"lost"`
-
-	Objects []DiscoveredObject `json:"objects,omitempty"`
-}
-
-// DiscoveredObject is something that a rule made.
-type DiscoveredObject struct {
-	Kind    string `json:"kind"`
-	ID      string `json:"id"`
-	Key     string `json:"key,omitempty"`
-	Name    string `json:"name"`
-	Enabled bool   `json:"enabled"`
-	Lost    bool   `json:"lost"`
-	// Times are Unix milliseconds.
-	LostAt    *int64 `json:"lost_at,omitempty"`
-	DisableAt *int64 `json:"disable_at,omitempty"`
-	DeleteAt  *int64 `json:"delete_at,omitempty"`
-}
-
-// DiscoveryRuleList is a page of discovery rules.
-type DiscoveryRuleList struct {
-	Rules []DiscoveryRule `json:"rules"`
-	Total int             `json:"total"`
-	Next  string          `json:"next,omitempty"`
-}
-
 // maxMade bounds what is listed of one rule, of each kind.
 const maxMade = 10_000
 

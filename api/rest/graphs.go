@@ -13,22 +13,6 @@ import (
 	"tidemark/model"
 )
 
-// Graph is one graph of a host, with the items that it has there.
-type Graph struct {
-	Name  string `json:"name"`
-	Stack bool   `json:"stack"`
-	// Items are in the order of the graph; at most 100.
-	Items []Item `json:"items"`
-}
-
-// GraphList is the graphs of a host.
-type GraphList struct {
-	Graphs []Graph `json:"graphs"`
-	// Left counts the graphs that were left out because there are more than 500, and Empty those without an item on this host.
-	Left  int `json:"left"`
-	Empty int `json:"empty"`
-}
-
 const (
 	maxGraphs     = 500
 	maxGraphItems = 100

@@ -2,13 +2,6 @@ package rest
 
 import "tidemark/query/requests"
 
-// MongoErrorCode is an error number of the server and how often it came; Name is what MongoDB calls it, left out where it is not a common one.
-type MongoErrorCode struct {
-	Code  string `json:"code"`
-	Name  string `json:"name,omitempty"`
-	Count uint64 `json:"count"`
-}
-
 func formatCodes(codes []requests.ErrorCode) []MongoErrorCode {
 	out := make([]MongoErrorCode, 0, len(codes))
 	for _, c := range codes {

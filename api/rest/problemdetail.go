@@ -9,36 +9,6 @@ import (
 	"tidemark/model"
 )
 
-// ProblemDetail is one problem and why it is there.
-type ProblemDetail struct {
-	Problem Problem `json:"problem"`
-	// Expression is the trigger's as it is now; empty when the trigger is gone.
-	Expression         string `json:"expression"`
-	RecoveryExpression string `json:"recovery_expression"`
-	// Items are those of the expression, in its order, with their newest values.
-	Items []Item `json:"items"`
-	// Marks are what was done to it and by whom, oldest first.
-	Marks []ProblemMark `json:"marks"`
-	// Earlier are the problems of the same trigger before it, newest first.
-	Earlier []EarlierProblem `json:"earlier"`
-}
-
-// ProblemMark is what somebody did to a problem. At is Unix milliseconds.
-type ProblemMark struct {
-	At     int64  `json:"at"`
-	Author string `json:"author"`
-	// Done says it in words: acknowledged and commented.
-	Done    string `json:"done"`
-	Message string `json:"message"`
-}
-
-// EarlierProblem is a problem of the same trigger. Times are Unix milliseconds.
-type EarlierProblem struct {
-	EventID     string `json:"event_id"`
-	At          int64  `json:"at"`
-	RecoveredAt *int64 `json:"recovered_at"`
-}
-
 const (
 	// maxEarlier bounds the earlier problems that are shown, earlierScanned how many of the host's are looked through for them.
 	maxEarlier     = 10

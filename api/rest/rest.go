@@ -84,21 +84,6 @@ type Importer interface {
 	Import(ctx context.Context, content []byte, json bool) (report any, err error)
 }
 
-// HourPoint is the numbers of the overview at a moment of the last hour.
-type HourPoint struct {
-	// At is in milliseconds since 1970.
-	At              int64   `json:"at"`
-	ValuesPerSecond float64 `json:"values_per_second"`
-	UsedBytes       int64   `json:"used_bytes"`
-	// RetentionDays is null while it is not known.
-	RetentionDays *float64 `json:"retention_days"`
-}
-
-// HourList is the answer to what was in the last hour.
-type HourList struct {
-	Points []HourPoint `json:"points"`
-}
-
 // Health is how the server is doing.
 type Health struct {
 	ValuesPerSecond float64

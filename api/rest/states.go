@@ -9,32 +9,6 @@ import (
 	"tidemark/model"
 )
 
-// State is a time in which an item had the same value.
-type State struct {
-	// From is when it was first seen, To when the next one was, or the last value of it when it is the newest; Unix milliseconds.
-	From int64 `json:"from"`
-	To   int64 `json:"to"`
-	// Value is the value as text, cut after 200 bytes; Mapped what the item's value map says of it.
-	Value  string `json:"value"`
-	Mapped string `json:"mapped,omitempty"`
-	Count  int    `json:"count"`
-}
-
-// ItemStates is one item's states, oldest first.
-type ItemStates struct {
-	ID     string  `json:"id"`
-	States []State `json:"states"`
-	// Truncated says that older values of the range were not looked at: there were more than 100,000 values, or more than 1,000 states.
-	Truncated bool `json:"truncated"`
-}
-
-// StateList is the states of several items in one range.
-type StateList struct {
-	From  int64        `json:"from"`
-	To    int64        `json:"to"`
-	Items []ItemStates `json:"items"`
-}
-
 const (
 	maxStateItems = 20
 	maxStates     = 1_000

@@ -10,27 +10,6 @@ import (
 	"tidemark/model"
 )
 
-// User is an account.
-type User struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-	Role string `json:"role"`
-	// AllHosts lets the role hold on all hosts; else groups grant it.
-	AllHosts bool     `json:"all_hosts"`
-	Groups   []string `json:"groups"`
-	Disabled bool     `json:"disabled"`
-	// HasPassword is false for users that only tokens let in.
-	HasPassword bool  `json:"has_password"`
-	CreatedAt   int64 `json:"created_at"`
-	// Sessions is how many browsers are signed in.
-	Sessions int `json:"sessions"`
-}
-
-// UserList is all users.
-type UserList struct {
-	Users []User `json:"users"`
-}
-
 // UserBody is the body that makes or changes a user.
 type UserBody struct {
 	Name     string   `json:"name"`
@@ -42,49 +21,6 @@ type UserBody struct {
 	Password string `json:"password,omitempty"`
 	// PasswordHash is, for a new user, a password hashed elsewhere with bcrypt or argon2id, such as by Zabbix.
 	PasswordHash string `json:"password_hash,omitempty"`
-}
-
-// UserGroup gives its users roles on hosts.
-type UserGroup struct {
-	Name   string  `json:"name"`
-	Grants []Grant `json:"grants"`
-	Users  int     `json:"users"`
-}
-
-// Grant gives a role on the hosts of a host group and those below it.
-type Grant struct {
-	HostGroup string `json:"host_group"`
-	Role      string `json:"role"`
-}
-
-// UserGroupList is all user groups.
-type UserGroupList struct {
-	Groups []UserGroup `json:"groups"`
-}
-
-// UserGroupBody is the body that makes or changes a user group.
-type UserGroupBody struct {
-	Grants []Grant `json:"grants"`
-}
-
-// AuditEntry is one thing that somebody did.
-type AuditEntry struct {
-	ID      string `json:"id"`
-	At      int64  `json:"at"`
-	Actor   string `json:"actor"`
-	Via     string `json:"via"`
-	Address string `json:"address"`
-	Action  string `json:"action"`
-	Object  string `json:"object"`
-	// Before and After have what became different; null for nothing.
-	Before json.RawMessage `json:"before"`
-	After  json.RawMessage `json:"after"`
-}
-
-// AuditList is a page of the audit log.
-type AuditList struct {
-	Entries []AuditEntry `json:"entries"`
-	Next    string       `json:"next,omitempty"`
 }
 
 // userRoutes are for administrators.

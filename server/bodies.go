@@ -1,0 +1,35 @@
+package server
+
+import "tidemark/client"
+
+// The bodies of requests and answers are those of the Go client, so that both always agree.
+type (
+	Promoted          = client.Promoted
+	StorageFolder     = client.StorageFolder
+	alertPause        = client.AlertPause
+	checkAnswer       = client.CheckAnswer
+	checkRequest      = client.CheckRequest
+	commandAnswer     = client.CommandAnswer
+	commandRequest    = client.CommandRequest
+	document          = client.Document
+	globalMacro       = client.GlobalMacro
+	globalMacroBody   = client.GlobalMacroBody
+	holdState         = client.HoldState
+	hostProxy         = client.HostProxy
+	hostShare         = client.HostShare
+	itemTest          = client.ItemTest
+	previewItem       = client.PreviewItem
+	previewProblem    = client.PreviewProblem
+	purgeAnswer       = client.PurgeAnswer
+	purgeRequest      = client.PurgeRequest
+	queueItem         = client.QueueItem
+	queueKind         = client.QueueKind
+	recompressRequest = client.RecompressRequest
+	regexpTested      = client.RegexpTested
+	retentionBody     = client.RetentionBody
+	shadowState       = client.ShadowState
+	storageClass      = client.StorageClass
+	storagePair       = client.StoragePair
+	storageTier       = client.StorageTier
+	testedStep        = client.TestedStep
+)
