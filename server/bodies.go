@@ -32,4 +32,18 @@ type (
 	storagePair       = client.StoragePair
 	storageTier       = client.StorageTier
 	testedStep        = client.TestedStep
+	Pool              = client.StoragePool
+	digestAnswer      = client.Digest
+	hostShares        = client.HostShares
+	interfaceState    = client.Interface
+	itemTested        = client.ItemTested
+	queueAnswer       = client.Queue
+	queueType         = client.QueueType
+	retentionAnswer   = client.Retention
+	scenarioStepView  = client.WebScenarioStep
+	scenarioView      = client.WebScenario
+	snapshotAnswer    = client.Snapshot
+	snapshotList      = client.SnapshotList
+	templateRow       = client.ConfigurationRow
+	templateRows      = client.ConfigurationList
 )

@@ -54,26 +54,6 @@ type applied struct {
 	ID string `json:"id,omitempty"`
 }
 
-// templateRow is a template in a list.
-type templateRow struct {
-	ID       string `json:"id"`
-	Template string `json:"template"`
-	Name     string `json:"name"`
-	Items    int    `json:"items"`
-	Triggers int    `json:"triggers"`
-	Hosts    int    `json:"hosts"`
-}
-
-type templateRows struct {
-	Templates []templateRow `json:"templates"`
-	// Groups are the names of the host groups, for forms.
-	Groups []string `json:"host_groups"`
-	// Proxies are the names of the proxies, for those who may assign hosts to them: editors of all hosts.
-	Proxies []string `json:"proxies"`
-	// GlobalMacros hold for all hosts; secret ones have no value.
-	GlobalMacros []globalMacro `json:"global_macros"`
-}
-
 func (s *Server) newConfigurator() *configurator {
 	return &configurator{server: s, trials: make(chan struct{}, maxTrials), purges: newPurges()}
 }

@@ -16,22 +16,6 @@ import (
 	"tidemark/preproc"
 )
 
-// itemTested is what came of it.
-type itemTested struct {
-	// Collected is what the collector brought; nil when a value was given.
-	Collected *string `json:"collected,omitempty"`
-	// CollectError is why it brought nothing.
-	CollectError string `json:"collect_error,omitempty"`
-	// Milliseconds is how long the collector took.
-	Milliseconds float64      `json:"milliseconds,omitempty"`
-	Steps        []testedStep `json:"steps"`
-	// Value is what would be stored, Discarded says that nothing would be, Error why the item would be not supported.
-	Value     string `json:"value"`
-	ValueType string `json:"value_type"`
-	Discarded bool   `json:"discarded,omitempty"`
-	Error     string `json:"error,omitempty"`
-}
-
 // draftHost is the name of the host that stands in for one where a template has none; it is never stored.
 const draftHost = "host of a draft"
 

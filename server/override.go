@@ -35,15 +35,6 @@ func overrideRetention(classes []retentionClass, history, trends time.Duration) 
 	return out
 }
 
-// retentionAnswer is how long values are kept, all in seconds; zero leaves it to the items.
-type retentionAnswer struct {
-	HistorySeconds int64 `json:"history_seconds"`
-	TrendsSeconds  int64 `json:"trends_seconds"`
-	// HistoryFixed and TrendsFixed say that the configuration file sets it, and that only it can change it.
-	HistoryFixed bool `json:"history_fixed"`
-	TrendsFixed  bool `json:"trends_fixed"`
-}
-
 // override is what is in force: the configuration file's, else what was set on the page.
 func (s *Server) override(ctx context.Context) (history, trends time.Duration, err error) {
 	history, trends, err = s.db.RetentionOverride(ctx)

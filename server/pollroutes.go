@@ -18,37 +18,8 @@ import (
 	"tidemark/model"
 )
 
-// interfaceState is an interface of a host as the API shows it.
-type interfaceState struct {
-	// Type is agent, snmp, ipmi or jmx.
-	Type    string `json:"type"`
-	Main    bool   `json:"main"`
-	Address string `json:"address"`
-	Port    string `json:"port"`
-	// State is unknown, available or unavailable; Error why the last check failed, and FailingSince since when they fail, Unix
-	// milliseconds.
-	State        string `json:"state"`
-	Error        string `json:"error,omitempty"`
-	FailingSince int64  `json:"failing_since,omitempty"`
-}
-
 type interfaceList struct {
 	Interfaces []interfaceState `json:"interfaces"`
-}
-
-// queueAnswer says which items are late.
-type queueAnswer struct {
-	// Late are those that are late by more than 6 s.
-	Late int `json:"late"`
-	// Types are counts by how late items are: by 5 s, 10 s, 30 s, 1 min, 5 min, 10 min, each up to the next.
-	Types []queueType `json:"types"`
-	Items []queueItem `json:"items"`
-	Kinds []queueKind `json:"kinds"`
-}
-
-type queueType struct {
-	Type   string        `json:"type"`
-	Delays poller.Delays `json:"delays"`
 }
 
 const (

@@ -16,14 +16,6 @@ import (
 	"time"
 )
 
-// Pool is what lies under a ZFS or btrfs file system. It can be full while the file system seems to have room, and slows down as it fills.
-type Pool struct {
-	Name        string  `json:"name"`
-	TotalBytes  int64   `json:"total_bytes"`
-	UsedBytes   int64   `json:"used_bytes"`
-	UsedPercent float64 `json:"used_percent"`
-}
-
 const (
 	// poolTimeout bounds the waiting for zpool, which hangs while a pool is suspended.
 	poolTimeout = 5 * time.Second

@@ -18,7 +18,7 @@ type shadowPlan struct {
 func (s *Server) shadowRoutes() []api.Route {
 	return []api.Route{
 		{
-			Method: http.MethodGet, Pattern: "/api/shadow", Permission: api.View, PerHost: true, Handler: api.JSON(func(*http.Request) (any, error) { return shadowState{s.alerter.InShadow() * 1000}, nil }),
+			Method: http.MethodGet, Pattern: "/api/shadow", Permission: api.View, PerHost: true, Handler: api.JSON(func(*http.Request) (any, error) { return shadowState{Since: s.alerter.InShadow() * 1000}, nil }),
 			Doc: &api.Doc{Summary: "Whether another server alerts and this one only watches.", Answer: shadowState{}},
 		},
 		{
@@ -42,7 +42,7 @@ func (s *Server) beginShadow(r *http.Request) (any, error) {
 	if err := s.alerter.BeginShadow(r.Context()); err != nil {
 		return nil, apiError(err)
 	}
-	state := shadowState{s.alerter.InShadow() * 1000}
+	state := shadowState{Since: s.alerter.InShadow() * 1000}
 	access.Changed(r.Context(), "shadow mode", nil, state)
 	return state, nil
 }
@@ -53,7 +53,7 @@ func (s *Server) cutover(r *http.Request) (any, error) {
 		return nil, apiError(err)
 	}
 	plan := shadowPlan{done, len(s.events.Problems())}
-	access.Changed(r.Context(), "shadow mode", shadowState{done.Since * 1000}, plan)
+	access.Changed(r.Context(), "shadow mode", shadowState{Since: done.Since * 1000}, plan)
 	s.logger.Info("shadow mode ended", "actions", len(done.Actions), "media", len(done.Media))
 	return plan, nil
 }

@@ -38,18 +38,6 @@ type standbyAnswer struct {
 	FencedByText string `json:"fenced_by_text"`
 }
 
-// digestAnswer is the answer to GET /api/storage/digest.
-type digestAnswer struct {
-	// From and To are Unix nanoseconds, To not included.
-	From   int64  `json:"from,string"`
-	To     int64  `json:"to,string"`
-	Values uint64 `json:"values"`
-	Digest string `json:"digest"`
-	// LSN is how far the engine's log was when the digest was begun.
-	LSN     uint64  `json:"lsn"`
-	Seconds float64 `json:"seconds"`
-}
-
 // digestTimeout bounds the reading of all values.
 const digestTimeout = 2 * time.Hour
 

@@ -15,16 +15,6 @@ import (
 // maxHostShares is how many hosts GET /api/storage/hosts names: those that have most.
 const maxHostShares = 100
 
-// hostShares is the answer to GET /api/storage/hosts.
-type hostShares struct {
-	// Hosts are those that have most, largest first, of those that the caller may see.
-	Hosts []hostShare `json:"hosts"`
-	// Count is how many have something.
-	Count int `json:"count"`
-	// Factor is storage.host_factor, 0 where no host gives before others.
-	Factor int `json:"factor"`
-}
-
 // hostSharesRoute is what each host has of the embedded engine.
 func (s *Server) hostSharesRoute(engine *dbengine.DB) api.Route {
 	return api.Route{

@@ -16,27 +16,6 @@ import (
 	"tidemark/storage"
 )
 
-// snapshotAnswer is a kept snapshot as the API shows it.
-type snapshotAnswer struct {
-	Name string `json:"name"`
-	// CreatedAt is in Unix milliseconds.
-	CreatedAt int64 `json:"created_at"`
-	// Bytes is the size of all files, of which most are shared with the store.
-	Bytes int64 `json:"bytes"`
-	Files int   `json:"files"`
-	// TookMs is how long the files of the engine were held, in milliseconds; only in the answer to its making.
-	TookMs float64 `json:"took_ms,omitempty"`
-	// Copied says that hard links were impossible.
-	Copied bool `json:"copied,omitempty"`
-}
-
-// snapshotList is the answer to GET /api/storage/snapshots.
-type snapshotList struct {
-	Snapshots []snapshotAnswer `json:"snapshots"`
-	// HeldBytes is the room that only snapshots take.
-	HeldBytes int64 `json:"held_bytes"`
-}
-
 func showSnapshot(f *snapshot.Folder) snapshotAnswer {
 	m := f.Manifest()
 	return snapshotAnswer{Name: m.Name, CreatedAt: m.CreatedAt.UnixMilli(), Bytes: m.Bytes(), Files: len(m.Files)}

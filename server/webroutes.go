@@ -16,24 +16,6 @@ type scenarioList struct {
 	Scenarios []scenarioView `json:"scenarios"`
 }
 
-type scenarioView struct {
-	Name     string `json:"name"`
-	Enabled  bool   `json:"enabled"`
-	Delay    string `json:"delay"`
-	Attempts int    `json:"attempts"`
-	// Items are those of the whole scenario: fail, error and in, ids by what they tell.
-	Items map[string]string  `json:"items"`
-	Steps []scenarioStepView `json:"steps"`
-}
-
-type scenarioStepView struct {
-	Name string `json:"name"`
-	// Timeout is in seconds.
-	Timeout float64 `json:"timeout_seconds"`
-	// Items are in, time and rspcode.
-	Items map[string]string `json:"items"`
-}
-
 // webRoutes are those of web scenarios.
 func (p *polling) webRoutes() []api.Route {
 	return []api.Route{{
