@@ -13,7 +13,7 @@ import (
 	"tidemark/internal/vfs"
 )
 
-// People are the users of a server that does not run: its routes of users, tokens and the audit log, for the command line.
+// People are the users of a server that does not run: its routes of users, tokens and the audit log, and its host groups, for the command line.
 type People struct {
 	// Handler serves the routes; whoever calls it is administrator.
 	Handler http.Handler
@@ -47,13 +47,28 @@ func OpenPeople(ctx context.Context, data string) (people *People, err error) {
 		return nil, err
 	}
 	who := access.Everything(access.ViaCommandLine)
-	p.Handler = api.NewHandler(rest.New(rest.Options{Access: control}).PeopleRoutes(), nil, api.Options{
+	p.Handler = api.NewHandler(append(rest.New(rest.Options{Access: control}).PeopleRoutes(), hostGroupsRoute(db)), nil, api.Options{
 		Authorize: func(r *http.Request, _ api.Route) (context.Context, error) { return access.With(r.Context(), who), nil },
 		Audit: func(r *http.Request, route api.Route, changes *access.Changes) {
 			control.Audit(r.Context(), who, changes.Entry(r.Method+" "+route.Pattern, ""))
 		},
 	})
 	return p, nil
+}
+
+// hostGroupsRoute tells, of what the route answers at a running server, the names of the host groups, with which grants are compared.
+func hostGroupsRoute(db *confdb.DB) api.Route {
+	return api.Route{
+		Method: http.MethodGet, Pattern: "/api/configuration", Permission: api.Edit,
+		Handler: api.JSON(func(r *http.Request) (any, error) {
+			groups, err := db.HostGroups(r.Context())
+			out := templateRows{Groups: []string{}}
+			for _, g := range groups {
+				out.Groups = append(out.Groups, g.Name)
+			}
+			return out, err
+		}),
+	}
 }
 
 // Close releases the folder.
