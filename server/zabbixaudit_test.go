@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -36,13 +37,14 @@ func TestAudit_import(t *testing.T) {
 	p := newZabbix(t)
 	admin := p.login("administrator")
 	changed := strings.ReplaceAll(twoHosts, `"name":"Temperature of foreign-7f3a"`, `"name":"Warmth"`)
-	entry := func() (out struct {
+	const was, is = `{"items":[{"key":"temperature","name":"Temperature of foreign-7f3a"}]}`, `{"items":[{"key":"temperature","name":"Warmth"}]}`
+	newest := func() (out struct {
 		Object        string
-		Before, After map[string]map[string]any
+		Before, After json.RawMessage
 	},
 	) {
 		var list struct{ Entries []json.RawMessage }
-		if err := json.Unmarshal([]byte(p.must("GET", "/api/audit?limit=1&search=import", "", admin)), &list); err != nil || len(list.Entries) != 1 {
+		if err := json.Unmarshal([]byte(p.must("GET", "/api/audit?limit=1&search=host+foreign-7f3a", "", admin)), &list); err != nil || len(list.Entries) != 1 {
 			t.Fatal(err, list)
 		}
 		if err := json.Unmarshal(list.Entries[0], &out); err != nil {
@@ -50,22 +52,22 @@ func TestAudit_import(t *testing.T) {
 		}
 		return out
 	}
-	f := func() {
-		t.Helper()
-		got := entry()
-		before, _ := json.Marshal(got.Before["host foreign-7f3a"])
-		after, _ := json.Marshal(got.After["host foreign-7f3a"])
-		if !strings.Contains(got.Object, "host foreign-7f3a") || strings.Contains(got.Object, "own-host") ||
-			string(before) != `{"items":[{"key":"temperature","name":"Temperature of foreign-7f3a"}]}` || string(after) != `{"items":[{"key":"temperature","name":"Warmth"}]}` {
-			t.Errorf("the audit log has %s: %s, %s", got.Object, before, after)
-		}
-	}
 	p.must("POST", "/api/import", changed, admin)
-	f()
+	got := newest()
+	var before, after map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(got.Before, &before), json.Unmarshal(got.After, &after)); err != nil {
+		t.Fatal(err)
+	}
+	const host = "host foreign-7f3a"
+	if !strings.Contains(got.Object, host) || strings.Contains(got.Object, "own-host") || string(before[host]) != was || string(after[host]) != is {
+		t.Errorf("the audit log has %s: %s, %s", got.Object, got.Before, got.After)
+	}
 	p.must("POST", "/api/import", twoHosts, admin)
 	source, _ := json.Marshal(changed)
 	p.mustRPC("configuration.import", `{"format":"json","source":`+string(source)+`,"rules":{"items":{"createMissing":true,"updateExisting":true},"hosts":{"createMissing":true,"updateExisting":true}}}`, p.signIn("administrator"), new(any))
-	f()
+	if got := newest(); got.Object != host || string(got.Before) != was || string(got.After) != is { // JSON-RPC has an entry for each object
+		t.Errorf("the audit log has %s: %s, %s", got.Object, got.Before, got.After)
+	}
 }
 
 // TestAudit_objects names hosts and proxies by their names, with how it was before and is now.
