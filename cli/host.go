@@ -15,19 +15,6 @@ import (
 	"tidemark/client"
 )
 
-// hostTLS are the TLS settings of a host as the API has them.
-type hostTLS struct {
-	Connect        string   `json:"connect"`
-	Accept         []string `json:"accept"`
-	PSKIdentity    string   `json:"psk_identity,omitempty"`
-	PSK            string   `json:"psk,omitempty"`
-	Keep           string   `json:"keep,omitempty"`
-	OldPSKIdentity string   `json:"old_psk_identity,omitempty"`
-	OldPSKUntil    int64    `json:"old_psk_until,omitempty"`
-	Issuer         string   `json:"issuer,omitempty"`
-	Subject        string   `json:"subject,omitempty"`
-}
-
 // newHosts is the name that stands for agents that register themselves.
 const newHosts = "@new"
 
@@ -42,7 +29,7 @@ func hostCommand() *cobra.Command {
 	}, setHostTLSCommand(r), &cobra.Command{
 		Use: "off HOST", Short: "Connect and take values unencrypted only", Args: someArgs(1, 1, "a host"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return putHostTLS(c, r, args[0], &hostTLS{Connect: "unencrypted", Accept: []string{"unencrypted"}})
+			return putHostTLS(c, r, args[0], &client.TLSSettings{Connect: "unencrypted", Accept: []string{"unencrypted"}})
 		},
 	})
 	c.AddCommand(secure, runCommand(r), &cobra.Command{
@@ -53,7 +40,7 @@ func hostCommand() *cobra.Command {
 }
 
 func setHostTLSCommand(r *remote) *cobra.Command {
-	in := &hostTLS{}
+	in := &client.TLSSettings{}
 	keyFile := ""
 	var keep time.Duration
 	c := &cobra.Command{
@@ -120,7 +107,7 @@ func showHostTLS(c *cobra.Command, r *remote, name string) error {
 	if err != nil {
 		return err
 	}
-	var t hostTLS
+	var t client.TLSSettings
 	text, err := r.call(c.Context(), http.MethodGet, "/api/hosts/"+id+"/tls", nil, &t)
 	if err != nil {
 		return err
@@ -128,12 +115,12 @@ func showHostTLS(c *cobra.Command, r *remote, name string) error {
 	return printHostTLS(c, r, &t, text)
 }
 
-func putHostTLS(c *cobra.Command, r *remote, name string, in *hostTLS) error {
+func putHostTLS(c *cobra.Command, r *remote, name string, in *client.TLSSettings) error {
 	id, err := r.hostID(c.Context(), name)
 	if err != nil {
 		return err
 	}
-	var t hostTLS
+	var t client.TLSSettings
 	text, err := r.call(c.Context(), http.MethodPut, "/api/hosts/"+id+"/tls", in, &t)
 	if err != nil {
 		return err
@@ -141,7 +128,7 @@ func putHostTLS(c *cobra.Command, r *remote, name string, in *hostTLS) error {
 	return printHostTLS(c, r, &t, text)
 }
 
-func printHostTLS(c *cobra.Command, r *remote, t *hostTLS, text []byte) error {
+func printHostTLS(c *cobra.Command, r *remote, t *client.TLSSettings, text []byte) error {
 	if r.asJSON {
 		_, err := c.OutOrStdout().Write(text)
 		return err

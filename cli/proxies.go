@@ -11,24 +11,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-)
 
-// proxyInfo is a proxy as the API has it.
-type proxyInfo struct {
-	Name, Description, Version, Address string
-	// AlsoAt is where another process sends from under the same name.
-	AlsoAt string `json:"also_at"`
-	// AskAt is where the server asks a passive proxy, Failure why that does not work.
-	AskAt        string `json:"ask_at"`
-	Failure      string
-	Hosts        int
-	SeenAt       int64 `json:"seen_at"`
-	StoredAt     int64 `json:"stored_at"`
-	ConfiguredAt int64 `json:"configured_at"`
-	Values       uint64
-	Backlog      bool
-	TLS          hostTLS
-}
+	"tidemark/client"
+)
 
 func proxiesCommand() *cobra.Command {
 	r := &remote{}
@@ -79,13 +64,13 @@ func assignProxy(c *cobra.Command, r *remote, args []string) error {
 
 func addProxyCommand(r *remote) *cobra.Command {
 	in := struct {
-		Name        string   `json:"name"`
-		Description string   `json:"description"`
-		AskAt       *string  `json:"ask_at,omitempty"`
-		TLS         *hostTLS `json:"tls,omitempty"`
+		Name        string              `json:"name"`
+		Description string              `json:"description"`
+		AskAt       *string             `json:"ask_at,omitempty"`
+		TLS         *client.TLSSettings `json:"tls,omitempty"`
 	}{}
 	address := ""
-	secure := &hostTLS{Connect: "unencrypted"}
+	secure := &client.TLSSettings{Connect: "unencrypted"}
 	keyFile := ""
 	var keep time.Duration
 	c := &cobra.Command{
@@ -151,15 +136,15 @@ func isPassive(c *cobra.Command, r *remote, name string, askAt *string) (bool, e
 	if askAt != nil {
 		return *askAt != "", nil
 	}
-	var list struct{ Proxies []proxyInfo }
+	var list client.ProxyList
 	if _, err := r.call(c.Context(), http.MethodGet, "/api/proxies", nil, &list); err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(list.Proxies, func(p proxyInfo) bool { return p.Name == name && p.AskAt != "" }), nil
+	return slices.ContainsFunc(list.Proxies, func(p client.Proxy) bool { return p.Name == name && p.AskAt != "" }), nil
 }
 
 func listProxies(c *cobra.Command, r *remote) error {
-	var list struct{ Proxies []proxyInfo }
+	var list client.ProxyList
 	text, err := r.call(c.Context(), http.MethodGet, "/api/proxies", nil, &list)
 	if err != nil {
 		return err

@@ -16,24 +16,6 @@ import (
 	"tidemark/model"
 )
 
-// tlsSettings are the TLS settings of a host as the API takes and shows them. A key is taken, never shown.
-type tlsSettings struct {
-	// Connect is how the server connects to the agent, Accept how values may come: unencrypted, psk, cert.
-	Connect string   `json:"connect"`
-	Accept  []string `json:"accept"`
-	// PSKIdentity and PSK are the pre-shared key, in hexadecimal digits.
-	PSKIdentity string `json:"psk_identity,omitempty"`
-	PSK         string `json:"psk,omitempty"`
-	// Keep is for how long the key that is replaced stays good: "24h"; empty is not at all.
-	Keep string `json:"keep,omitempty"`
-	// OldPSKIdentity is the identity of a key that was replaced and is good until OldPSKUntil, Unix milliseconds.
-	OldPSKIdentity string `json:"old_psk_identity,omitempty"`
-	OldPSKUntil    int64  `json:"old_psk_until,omitempty"`
-	// Issuer and Subject are what the peer's certificate must have; empty for any.
-	Issuer  string `json:"issuer,omitempty"`
-	Subject string `json:"subject,omitempty"`
-}
-
 // maxKeep bounds how long a replaced key stays good.
 const maxKeep = 90 * 24 * time.Hour
 
@@ -99,7 +81,7 @@ func (a *agentAccess) setTLS(r *http.Request) (any, error) {
 	if err := d.Decode(&in); err != nil {
 		return nil, api.BodyError(err)
 	}
-	t, keep, err := in.decode()
+	t, keep, err := decodeTLS(&in)
 	if err != nil {
 		return nil, api.BadRequest(err.Error())
 	}
@@ -126,7 +108,7 @@ func (a *agentAccess) set(ctx context.Context, t model.HostTLS, keep time.Durati
 	return a.refresh(ctx)
 }
 
-func (in *tlsSettings) decode() (t model.HostTLS, keep time.Duration, err error) {
+func decodeTLS(in *tlsSettings) (t model.HostTLS, keep time.Duration, err error) {
 	kinds := make(map[string]model.ConnectionKind, len(kindNames))
 	for _, k := range kindNames {
 		kinds[k.String()] = k

@@ -46,4 +46,8 @@ type (
 	snapshotList      = client.SnapshotList
 	templateRow       = client.ConfigurationRow
 	templateRows      = client.ConfigurationList
+	tlsSettings       = client.TLSSettings
+	proxyInfo         = client.Proxy
+	proxyList         = client.ProxyList
+	newProxy          = client.NewProxy
 )

@@ -15,48 +15,6 @@ import (
 	"tidemark/model"
 )
 
-// proxyList is the answer of the list of proxies.
-type proxyList struct {
-	Proxies []proxyInfo `json:"proxies"`
-}
-
-// proxyInfo is one proxy; times are Unix milliseconds, zero for never since the server's start.
-type proxyInfo struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	Hosts       int    `json:"hosts"`
-	Version     string `json:"version,omitempty"`
-	Address     string `json:"address,omitempty"`
-	// AskAt is where the server asks a passive proxy, host:port; empty for one that connects by itself. Failure is why it does not answer, since
-	// FailingSince.
-	AskAt        string `json:"ask_at,omitempty"`
-	Failure      string `json:"failure,omitempty"`
-	FailingSince int64  `json:"failing_since,omitempty"`
-	// AlsoAt is the address of another process that sends under the same name; empty for none.
-	AlsoAt string `json:"also_at,omitempty"`
-	SeenAt int64  `json:"seen_at"`
-	// StoredAt is when values came last, ConfiguredAt when the proxy was given its configuration.
-	StoredAt     int64  `json:"stored_at"`
-	ConfiguredAt int64  `json:"configured_at"`
-	Values       uint64 `json:"values"`
-	// Backlog says that the proxy has more values than it could send so far.
-	Backlog bool `json:"backlog"`
-	// ClockAhead is by how many milliseconds the proxy's clock is ahead.
-	ClockAhead int64       `json:"clock_ahead_ms"`
-	TLS        tlsSettings `json:"tls"`
-}
-
-// newProxy is the request that makes a proxy.
-type newProxy struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	// AskAt is where the server is to ask a passive proxy, host:port; empty for one that connects by itself. Missing leaves it as it is.
-	AskAt *string `json:"ask_at"`
-	// TLS says how its connections are protected; without it they are unencrypted.
-	TLS *tlsSettings `json:"tls"`
-}
-
 // maxProxyBody bounds requests about proxies.
 const maxProxyBody = 128 << 10
 
@@ -150,7 +108,7 @@ func (s *Server) addProxy(r *http.Request) (any, error) {
 	var keep time.Duration
 	if in.TLS != nil {
 		var err error
-		if tls, keep, err = in.TLS.decode(); err != nil {
+		if tls, keep, err = decodeTLS(in.TLS); err != nil {
 			return nil, api.BadRequest(err.Error())
 		}
 	}

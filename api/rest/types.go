@@ -90,6 +90,7 @@ type (
 	Token              = client.Token
 	TokenList          = client.TokenList
 	User               = client.User
+	UserBody           = client.UserBody
 	UserGroup          = client.UserGroup
 	UserGroupBody      = client.UserGroupBody
 	UserGroupList      = client.UserGroupList

@@ -10,19 +10,6 @@ import (
 	"tidemark/model"
 )
 
-// UserBody is the body that makes or changes a user.
-type UserBody struct {
-	Name     string   `json:"name"`
-	Role     string   `json:"role"`
-	AllHosts bool     `json:"all_hosts"`
-	Groups   []string `json:"groups,omitempty"`
-	Disabled bool     `json:"disabled,omitempty"`
-	// Password may be left out: a new user can then be let in by tokens only, a known one keeps theirs.
-	Password string `json:"password,omitempty"`
-	// PasswordHash is, for a new user, a password hashed elsewhere with bcrypt or argon2id, such as by Zabbix.
-	PasswordHash string `json:"password_hash,omitempty"`
-}
-
 // userRoutes are for administrators.
 func (a *API) userRoutes() []api.Route {
 	route := func(method, pattern string, fn func(*http.Request) (any, error), doc api.Doc) api.Route {
@@ -91,7 +78,7 @@ func readUser(r *http.Request) (u model.User, body UserBody, err error) {
 	return model.User{Name: body.Name, Role: role, AllHosts: body.AllHosts || role == model.Administrator, Groups: body.Groups, Disabled: body.Disabled}, body, nil
 }
 
-func (b *UserBody) password() *string {
+func passwordOf(b *UserBody) *string {
 	if b.Password == "" {
 		return nil
 	}
@@ -109,7 +96,7 @@ func (a *API) addUser(r *http.Request) (any, error) {
 	case body.PasswordHash != "":
 		err = a.options.Access.PutHashedUser(r.Context(), &u, body.PasswordHash)
 	default:
-		err = a.options.Access.PutUser(r.Context(), &u, body.password())
+		err = a.options.Access.PutUser(r.Context(), &u, passwordOf(&body))
 	}
 	if err != nil {
 		return nil, accessError(err)
@@ -144,7 +131,7 @@ func (a *API) changeUser(r *http.Request) (any, error) {
 		return nil, api.BadRequest("password_hash is for new users; give password")
 	}
 	u.ID = before.ID
-	if err := a.options.Access.PutUser(r.Context(), &u, body.password()); err != nil {
+	if err := a.options.Access.PutUser(r.Context(), &u, passwordOf(&body)); err != nil {
 		return nil, accessError(err)
 	}
 	object := "user " + before.Name
